@@ -19,7 +19,7 @@ from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.ydrop.walls import FAR, box_of
 from bellapy.jobs.wga.extending import Extending, Outcome, Wanted, unforeseen
 from bellapy.jobs.wga.scene import Scene
-from bellapy.jobs.wga.turns import DUE, Round, brings, is_due, is_free, is_known_free
+from bellapy.jobs.wga.turns import DUE, Turns, brings, is_due, is_free, is_known_free
 from bellapy.seeding.sampling import MIXER
 
 NOWHERE = FAR, -FAR, FAR, -FAR
@@ -29,43 +29,49 @@ NOWHERE = FAR, -FAR, FAR, -FAR
 class Paths(NamedTuple):
     """Anchors by path.
 
-    after : (n,) int64, the next anchor of the same path, n for none.  heap : (n_paths,) int64, a heap of anchors, of each
-    path the first one that has not been taken.  size : (1,) int64, of the heap.
+    number : (n,) int64, of the path of each anchor.  members : (m,) int64, the anchors of each path in order, one path
+    after the other.  at, ends : (n_paths,) int64, in these, of each path the next anchor and the place behind its last one.
+    heap : (n_paths,) int64, a heap of anchors, one of each path, which stand before `at`.  size : (1,) int64, of the heap.
     """
 
-    after: np.ndarray
+    number: np.ndarray
+    members: np.ndarray
+    at: np.ndarray
+    ends: np.ndarray
     heap: np.ndarray
     size: np.ndarray
 
 
-def link_paths(path: np.ndarray, some: np.ndarray) -> Paths:
-    """path : as in Anchors.  some : (n,) bool, the anchors that count."""
-    after = np.full(len(path), len(path))
-    firsts = np.sort(_link(path, some, after))
-    return Paths(after, firsts, np.array([len(firsts)]))
-
-
 @njit
-def _link(path, some, after):
-    """The first anchor of each path, in any order; the others into `after`."""
+def paths_with(path, some):
+    """path : as in Turns.  some : (n,) bool, the anchors that count."""
+    number, first = np.full(len(path), -1, np.int64), np.empty(len(path), np.int64)
     table = np.full(_power_above(2 * len(path)), -1, np.int64)
-    last, n = np.uint64(len(table) - 1), 0
-    for x in range(len(path) - 1, -1, -1):
+    last, n_paths, n_some = np.uint64(len(table) - 1), 0, 0
+    for x in range(len(path)):
         if some[x]:
-            at = np.uint64(path[x]) * MIXER >> np.uint64(32) & last
-            while table[at] >= 0 and path[table[at]] != path[x]:
-                at = at + np.uint64(1) & last
-            if table[at] >= 0:
-                after[x] = table[at]
-            else:
-                n += 1
-            table[at] = x
-    firsts, k = np.empty(n, np.int64), 0
-    for x in table:
-        if x >= 0:
-            firsts[k] = x
-            k += 1
-    return firsts
+            slot = np.uint64(path[x]) * MIXER >> np.uint64(32) & last
+            while table[slot] >= 0 and path[first[table[slot]]] != path[x]:
+                slot = slot + np.uint64(1) & last
+            if table[slot] < 0:
+                table[slot] = n_paths
+                first[n_paths] = x
+                n_paths += 1
+            number[x] = table[slot]
+            n_some += 1
+    ends, members = np.zeros(n_paths, np.int64), np.empty(n_some, np.int64)
+    for x in range(len(path)):
+        if some[x]:
+            ends[number[x]] += 1
+    total = 0
+    for y in range(n_paths):
+        total, ends[y] = total + ends[y], total
+    at = ends + 1  # the first ones stand in the heap
+    for x in range(len(path)):
+        if some[x]:
+            members[ends[number[x]]] = x
+            ends[number[x]] += 1
+    return Paths(number, members, at, ends, first[:n_paths].copy(), np.array([n_paths]))
 
 
 @njit_inner
@@ -100,61 +106,69 @@ def _pop(heap, n):
     return first
 
 
-@njit
-def next_due(paths, path, over, begin, most, walls, q, t, spanned, waits, foresight):
-    """Turns behind `begin`, (m,) int64, whose anchors may have to be extended, one of each path, and are taken from `paths`.
-
-    path : as in Anchors.  over : (k,) int64, turns that were taken, and are over: the next anchors of their paths may be
-    taken.  most : turns before one whose anchor has no limits of its own, and in all.  Other arguments as in `next_anchor`.
-    """
-    n, n_turns, second = len(q), 0, begin - begin % len(q)
-    turns = np.empty(max(0, most[1]), np.int64)
-    for turn in over:
-        x = paths.after[turn % n]
-        if x < n:
+@njit_inner
+def _go_on(paths, y, walls, spanned, turns, begin):
+    """Put the next anchor of path y that is due in a turn behind `begin`, if there is one, into the heap."""
+    second = begin - begin % len(turns.q)
+    while paths.at[y] < paths.ends[y]:
+        x = paths.members[paths.at[y]]
+        paths.at[y] += 1
+        if x + second > begin and brings(walls, spanned, turns, x + second) == DUE:
             _push(paths.heap, paths.size[0], x)
             paths.size[0] += 1
-    while paths.size[0] and n_turns < most[np.int64(path[paths.heap[0]] >= 0)]:
+            return
+
+
+@njit
+def next_due(paths, walls, spanned, turns, over, begin, most):
+    """Turns behind `begin`, (m,) int64, whose anchors may have to be extended, one of each path.
+
+    over : (k,) int64, turns that this function returned, and that are over: their paths may have another one.  most : turns
+    before one whose anchor has no limits of its own, and in all.  Other arguments as in `brings`.
+    """
+    n, second = 0, begin - begin % len(turns.q)
+    found = np.empty(max(0, most[1]), np.int64)
+    for turn in over:
+        _go_on(paths, paths.number[turn % len(turns.q)], walls, spanned, turns, begin)
+    while paths.size[0] and n < most[np.int64(turns.path[paths.heap[0]] >= 0)]:
         x = _pop(paths.heap, paths.size[0])
         paths.size[0] -= 1
-        if x + second > begin and brings(walls, q, t, x + second, spanned, waits, foresight) == DUE:
-            turns[n_turns] = x + second
-            n_turns += 1
-            continue
-        x = paths.after[x]
-        while x < n and (x + second <= begin or brings(walls, q, t, x + second, spanned, waits, foresight) != DUE):
-            x = paths.after[x]
-        if x < n:
-            _push(paths.heap, paths.size[0], x)
-            paths.size[0] += 1
-    return turns[:n_turns]
+        if x + second > begin and brings(walls, spanned, turns, x + second) == DUE:
+            found[n] = x + second
+            n += 1
+        else:
+            _go_on(paths, paths.number[x], walls, spanned, turns, begin)
+    return found[:n]
 
 
 class Held:
-    """A turn that was begun.  slot : a number that no other one has.  n_walls : pieces of walls there were then.
-
-    outcome : None until it is known.
+    """A turn that was begun.  slot : a number that no other one has.  n_walls : pieces of walls there were then.  outcome :
+    None until it is known.  of_path : whether it is the one of its path that `next_due` has found.
     """
 
-    __slots__ = ("n_walls", "outcome", "slot")
+    __slots__ = ("n_walls", "of_path", "outcome", "slot")
 
-    def __init__(self, slot: int):
-        self.slot, self.n_walls = slot, 0
+    def __init__(self, slot: int, of_path: bool):
+        self.slot, self.of_path, self.n_walls = slot, of_path, 0
         self.outcome: Outcome | None = None
 
 
 class Ahead:
     """What the anchors of a round lead to.
 
-    pool : of threads that extend anchors ahead of their turn; None: there are none.  most : anchors that are held, as of
-    `next_due`.
+    limits : of the anchors, as in Anchors.  pool : of threads that extend anchors ahead of their turn; None: there are none.
+    most : anchors that are held, as of `next_due`.
     """
 
-    def __init__(self, extending: Extending, scene: Scene, some: Round, pool: Executor | None, most: tuple[int, int]):
-        self.extending, self.scene, self.some, self.pool, self.most = extending, scene, some, pool, most
+    def __init__(
+        self, extending: Extending, scene: Scene, turns: Turns, limits: np.ndarray, pool: Executor | None,
+        most: tuple[int, int],
+    ):  # fmt: skip
+        self.extending, self.scene, self.turns, self.limits = extending, scene, turns, limits
+        self.pool, self.most, self.n = pool, most, len(turns.q)
         self._held, self._n_checked = dict[int, Held](), scene.walls.used  # by turn; pieces of walls that it is checked for
         n = most[1] + 1
-        self._free, self._turns, self._boxes = [*range(n)], np.zeros(n, np.int64), np.tile(np.array(NOWHERE), (n, 1))
+        self._free, self._in_slots, self._boxes = [*range(n)], np.full(n, FAR), np.tile(np.array(NOWHERE), (n, 1))
         self._over, self._sweep = list[int](), -1
         self._waiting, self._wanted = PriorityQueue[int](), dict[int, Wanted]()
         self._ended = SimpleQueue[tuple[int, Outcome | BaseException]]()
@@ -163,6 +177,8 @@ class Ahead:
         """What the anchor of a turn leads to with the walls that are there now.  Turns come in order."""
         if self.pool is None:
             return self.extending.extend(self.scene, self._want(turn))[0]
+        for past in self._in_slots[self._in_slots < turn].tolist():
+            self._end(past)
         self._look_again()
         self._begin_until(turn)
         while (outcome := self._held[turn].outcome) is None:
@@ -175,40 +191,35 @@ class Ahead:
 
     def _look_again(self) -> None:
         """Begin again where walls have been added, and take what has ended."""
-        first, last, low, high = box_of(self.scene.walls, self._n_checked)
-        boxes, n_checked = self._boxes, self._n_checked
-        meets = (boxes[:, 0] <= last) & (boxes[:, 1] >= first) & (boxes[:, 2] <= high) & (boxes[:, 3] >= low)
-        self._n_checked = self.scene.walls.used
-        for turn in self._turns[meets].tolist():
-            self._check(turn, n_checked)
+        walls, boxes, n_checked = self.scene.walls, self._boxes, self._n_checked
+        if walls.used > n_checked:
+            self._n_checked = walls.used
+            first, last, low, high = box_of(walls, n_checked)
+            meets = (boxes[:, 0] <= last) & (boxes[:, 1] >= first) & (boxes[:, 2] <= high) & (boxes[:, 3] >= low)
+            for turn in self._in_slots[meets].tolist():
+                self._check(turn, n_checked)
         while not self._ended.empty():
             self._note(*self._ended.get())
 
     def _begin_until(self, turn: int) -> None:
         """Begin a turn, and others behind it, as far as there is room."""
-        anchors, scene = self.some.anchors, self.scene
-        for past in [held for held in self._held if held < turn]:
-            self._end(past)
-        if turn // len(scene.waits) != self._sweep:
-            self._sweep, self._over = turn // len(scene.waits), []
-            self._paths = link_paths(anchors.path, scene.waits if self._sweep else np.arange(len(scene.waits)) >= turn)
+        turns, scene = self.turns, self.scene
+        if turn // self.n != self._sweep:
+            self._sweep, self._over = turn // self.n, []
+            self._paths = paths_with(turns.path, turns.waits if self._sweep else np.arange(self.n) >= turn)
         if turn not in self._held:
             self._begin(turn)
-        over, most = np.array(self._over, np.int64), [most - len(self._held) for most in self.most]
-        self._over = []
-        for other in next_due(
-            self._paths, anchors.path, over, turn, (most[0], most[1]), scene.walls, anchors.query, anchors.target,
-            scene.spanned, scene.waits, self.some.foresight,
-        ).tolist():  # fmt: skip
-            if other not in self._held:
-                self._begin(other)
+        over, self._over = np.array(self._over, np.int64), []
+        few, many = (most - len(self._held) for most in self.most)
+        for other in next_due(self._paths, scene.walls, scene.spanned, turns, over, turn, (few, many)).tolist():
+            self._begin(other, of_path=True)
 
-    def _begin(self, turn: int) -> None:
+    def _begin(self, turn: int, *, of_path: bool = False) -> None:
         if turn not in self._held:
-            self._held[turn] = Held(self._free.pop())
+            self._held[turn] = Held(self._free.pop(), of_path)
         held = self._held[turn]
         held.outcome, held.n_walls = None, self.scene.walls.used
-        self._turns[held.slot], self._boxes[held.slot] = turn, NOWHERE
+        self._in_slots[held.slot], self._boxes[held.slot] = turn, NOWHERE
         self._wanted[turn] = self._want(turn)
         self._waiting.put(turn)
         if self.pool:
@@ -216,18 +227,19 @@ class Ahead:
 
     def _end(self, turn: int) -> None:
         """A turn is over, or brings nothing any more."""
-        slot = self._held.pop(turn).slot
-        self._boxes[slot] = NOWHERE
-        self._free.append(slot)
-        self._over.append(turn)
+        held = self._held.pop(turn)
+        self._in_slots[held.slot], self._boxes[held.slot] = FAR, NOWHERE
+        self._free.append(held.slot)
+        if held.of_path:
+            self._over.append(turn)
 
     def _want(self, turn: int) -> Wanted:
         """The anchor of a turn, with its ends if they are known and hold."""
-        anchors, foresight, x = self.some.anchors, self.some.foresight, turn % len(self.scene.waits)
-        t, q, one = anchors.target, anchors.query, slice(x, x + 1)
-        if foresight.known[x] and is_known_free(self.scene.walls, q[x], t[x], foresight.last[x]):
-            return Wanted(t[one], q[one], anchors.limits[one], foresight.r[one], foresight.last[one])
-        return unforeseen(t[one], q[one], anchors.limits[one])
+        turns, foresight, x = self.turns, self.turns.foresight, turn % self.n
+        one = slice(x, x + 1)
+        if foresight.known[x] and is_known_free(self.scene.walls, turns.q[x], turns.t[x], foresight.last[x]):
+            return Wanted(turns.t[one], turns.q[one], self.limits[one], foresight.r[one], foresight.last[one])
+        return unforeseen(turns.t[one], turns.q[one], self.limits[one])
 
     def _work(self) -> None:
         """Extend the first anchor that waits; for a thread of the pool."""
@@ -254,16 +266,14 @@ class Ahead:
     def _check(self, turn: int, n_walls: int) -> None:
         """Begin a turn again if pieces of walls behind the first n_walls lie where its extension has been."""
         t, q = self._place(turn)
-        outcome = self._held[turn].outcome
-        if outcome is None or is_free(self.scene.walls, q, t, outcome.region, n_walls):
+        outcome, scene = self._held[turn].outcome, self.scene
+        if outcome is None or is_free(scene.walls, q, t, outcome.region, n_walls):
             return
-        anchors, scene = self.some.anchors, self.scene
-        if is_due(scene.walls, anchors.query, anchors.target, turn, scene.spanned, scene.waits, self.some.foresight):
+        if is_due(scene.walls, scene.spanned, self.turns, turn):
             self._begin(turn)
         else:
             self._end(turn)
 
     def _place(self, turn: int) -> tuple[int, int]:
         """The target and query place of its anchor."""
-        x = turn % len(self.scene.waits)
-        return int(self.some.anchors.target[x]), int(self.some.anchors.query[x])
+        return int(self.turns.t[turn % self.n]), int(self.turns.q[turn % self.n])

@@ -30,7 +30,7 @@ from bellapy.jobs.wga.extending import Extending
 from bellapy.jobs.wga.kept import NOTHING, NOWHERE, Keeper, Part, Progress
 from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, ends_of, stretch_around
 from bellapy.jobs.wga.select import scored
-from bellapy.jobs.wga.turns import TURNS, Round, next_anchor
+from bellapy.jobs.wga.turns import TURNS, Turns, next_anchor
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Alignment
 
@@ -94,9 +94,10 @@ class Aligner:
         foresight = foresight._replace(poor=self.extending.find_poor(scene, anchors, foresight))
         if x == 0:
             scene.waits = np.zeros(len(t), np.bool_)
-        with closing(Ahead(self.extending, scene, Round(anchors, foresight), self.pool, self.n_ahead)) as ahead:
+        turns = Turns(q, t, anchors.path, scene.waits, np.zeros(len(t), np.bool_), foresight)
+        with closing(Ahead(self.extending, scene, turns, anchors.limits, self.pool, self.n_ahead)) as ahead:
             while True:
-                x, n_left_out, n_poor = next_anchor(scene.walls, q, t, x, scene.spanned, scene.waits, foresight)
+                x, n_left_out, n_poor = next_anchor(scene.walls, scene.spanned, turns, x)
                 scene.n_left_out, scene.n_extended = scene.n_left_out + n_left_out, scene.n_extended + n_poor
                 if x == TURNS * len(t):
                     return x

@@ -85,7 +85,8 @@ class Anchors(NamedTuple):
 
     def ordered(self) -> Anchors:
         """By falling support, then by falling score, then by target place, then by query place."""
-        return self.take(np.lexsort((self.query, self.target, -self.score, -self.support)))
+        place = self.target << 32 | self.query  # which HSPs are sorted by, nearly
+        return self.take(np.lexsort((place, -self.score, -self.support)))
 
 
 def paths_of(t: np.ndarray, q: np.ndarray, limits: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -101,10 +102,16 @@ def paths_of(t: np.ndarray, q: np.ndarray, limits: np.ndarray, edges: np.ndarray
 
 def ends_of(part: Part) -> list[tuple[int, int]]:
     """Target and query places of both ends."""
-    operation, size = part.runs[:, 0], part.runs[:, 1]
-    t_end = part.target + int(size[operation != QUERY_ALONE].sum())
-    q_end = part.query + int(size[operation != TARGET_ALONE].sum())
-    return [(part.target, part.query), (t_end, q_end)]
+    return [(part.target, part.query), _end(part.target, part.query, part.runs)]
+
+
+@njit
+def _end(t, q, runs):
+    """The places behind a path that begins at t and q."""
+    for x in range(len(runs)):
+        t += runs[x, 1] if runs[x, 0] != QUERY_ALONE else 0
+        q += runs[x, 1] if runs[x, 0] != TARGET_ALONE else 0
+    return t, q
 
 
 class Spanned(NamedTuple):

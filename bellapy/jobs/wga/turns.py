@@ -13,7 +13,6 @@ import numpy as np
 from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.ydrop.foresight import Foresight
 from bellapy.engines.ydrop.walls import is_clear, on_wall
-from bellapy.jobs.wga.scene import Anchors
 
 TURNS = 2
 """Of each anchor."""
@@ -21,10 +20,18 @@ PASSED, LEFT_OUT, WAITS, POOR, DUE = range(5)
 """What an anchor's turn brings: none, for it is on a wall or had its turn; DUE: it has to be extended."""
 
 
-class Round(NamedTuple):
-    """Anchors in order, and what is known of them."""
+class Turns(NamedTuple):
+    """Anchors in order, and what is known of them.
 
-    anchors: Anchors
+    q, t, path : (n,) int64, as in Anchors.  waits : (n,) bool, which ones wait for their second turn.  on_wall : (n,) bool,
+    which ones are known to be on a wall.
+    """
+
+    q: np.ndarray
+    t: np.ndarray
+    path: np.ndarray
+    waits: np.ndarray
+    on_wall: np.ndarray
     foresight: Foresight
 
 
@@ -48,45 +55,44 @@ def is_known_free(walls, q, t, last):
 
 
 @njit_inner
-def brings(walls, q, t, turn, spanned, waits, foresight):
-    """What a turn brings; arguments as in `next_anchor`."""
-    x = turn % len(q)
-    if turn >= len(q) and not waits[x] or on_wall(walls, q[x], t[x]):
+def brings(walls, spanned, turns, turn):
+    """What a turn brings; spanned : Spanned."""
+    x = turn % len(turns.q)
+    if turns.on_wall[x] or turn >= len(turns.q) and not turns.waits[x]:
         return PASSED
-    n_spanned = 0
-    if len(spanned.target):
-        half = len(spanned.query)
-        n_spanned = np.int64(spanned.target[t[x]]) + np.int64(spanned.query[q[x] if q[x] < half else 2 * half - 1 - q[x]])
+    q, t, n_spanned, half = turns.q[x], turns.t[x], 0, len(spanned.query)
+    if on_wall(walls, q, t):
+        turns.on_wall[x] = True
+        return PASSED
+    if half:
+        n_spanned = np.int64(spanned.target[t]) + np.int64(spanned.query[q if q < half else 2 * half - 1 - q])
     if n_spanned == 2:
         return LEFT_OUT
-    if n_spanned == 1 and turn < len(q):
+    if n_spanned == 1 and turn < len(turns.q):
         return WAITS
-    if foresight.poor[x] and is_clear(walls, q[x], t[x], around(foresight.last[x]), 0):
+    if turns.foresight.poor[x] and is_clear(walls, q, t, around(turns.foresight.last[x]), 0):
         return POOR
     return DUE
 
 
 @njit
-def is_due(walls, q, t, turn, spanned, waits, foresight):
-    """Whether the anchor of a turn has to be extended; arguments as in `next_anchor`."""
-    return brings(walls, q, t, turn, spanned, waits, foresight) == DUE
+def is_due(walls, spanned, turns, turn):
+    """Whether the anchor of a turn has to be extended; arguments as in `brings`."""
+    return brings(walls, spanned, turns, turn) == DUE
 
 
 @njit
-def next_anchor(walls, q, t, begin, spanned, waits, foresight):
-    """The first turn from `begin` on whose anchor, of places q and t, (n,) int64, has to be extended, TURNS n if there is
-    none; how many anchors were left out, and how many are known to give no alignment.
-
-    Those on walls are passed over.  spanned : Spanned.  waits : (n,) bool, which anchors wait for their second turn; gets
-    those that do from now on.
+def next_anchor(walls, spanned, turns, begin):
+    """The first turn from `begin` on whose anchor has to be extended, TURNS n if there is none; how many anchors were left
+    out, and how many are known to give no alignment.  Notes which ones wait from now on.  Arguments as in `brings`.
     """
     n_left_out = n_poor = 0
-    for turn in range(begin, TURNS * len(q)):
-        what = brings(walls, q, t, turn, spanned, waits, foresight)
+    for turn in range(begin, TURNS * len(turns.q)):
+        what = brings(walls, spanned, turns, turn)
         if what == DUE:
             return turn, n_left_out, n_poor
         if what == WAITS:
-            waits[turn] = True
+            turns.waits[turn] = True
         n_left_out += what == LEFT_OUT
         n_poor += what == POOR
-    return TURNS * len(q), n_left_out, n_poor
+    return TURNS * len(turns.q), n_left_out, n_poor

@@ -15,7 +15,7 @@ from bellapy.engines.ydrop.foresight import none_known
 from bellapy.engines.ydrop.sweep import Sides
 from bellapy.engines.ydrop.walls import no_walls
 from bellapy.jobs.wga import ahead, gapped
-from bellapy.jobs.wga.ahead import link_paths, next_due
+from bellapy.jobs.wga.ahead import next_due, paths_with
 from bellapy.jobs.wga.extending import Extending, joined, unforeseen
 from bellapy.jobs.wga.gapped import Aligner, are_close
 from bellapy.jobs.wga.kept import Keeper, Part, Progress
@@ -23,7 +23,7 @@ from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.pipeline import align_genomes
 from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, Spanned, ends_of, paths_of, stretch_around
 from bellapy.jobs.wga.select import stretches
-from bellapy.jobs.wga.turns import next_anchor
+from bellapy.jobs.wga.turns import Turns, next_anchor
 from bellapy.params.wga import make_wga_params
 from bellapy.records.bases import encode
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE, Alignment
@@ -45,6 +45,13 @@ def anchors_at(sequences: Sequences, places: list[tuple[int, int]], score) -> An
     return Anchors(t, q, score, score, edges, paths_of(t, q, edges, edges))
 
 
+def turns_of(q: np.ndarray, t: np.ndarray, path: np.ndarray | None = None, waits: np.ndarray | None = None) -> Turns:
+    """Turns of anchors of which nothing is known."""
+    no = np.zeros((2, len(q)), np.bool_)
+    path, waits = np.arange(len(q)) if path is None else path, no[0] if waits is None else waits
+    return Turns(q, t, path, waits, no[1], none_known(len(q)))
+
+
 def test_anchors_are_left_out_where_both_sequences_are_spanned():
     spanned = Spanned(np.zeros(100, np.bool_), np.zeros(100, np.bool_))
     spanned.add(Part(9000, 20, 40, np.array([(PAIR, 10), (TARGET_ALONE, 5), (PAIR, 10)], np.int64)))
@@ -53,22 +60,22 @@ def test_anchors_are_left_out_where_both_sequences_are_spanned():
         (20, 40, left_out), (44, 59, left_out), (45, 59, waits), (44, 60, waits), (19, 40, waits), (45, 60, at_once),
     ]  # fmt: skip
     for t, q, expected in places:
-        some, waiting = (np.array([t]), np.array([q])), np.zeros(1, np.bool_)
-        assert next_anchor(no_walls(200), some[1], some[0], 0, spanned, waiting, none_known(1)) == expected
-        assert waiting[0] == (expected == waits)
+        turns = turns_of(np.array([q]), np.array([t]))
+        assert next_anchor(no_walls(200), spanned, turns, 0) == expected
+        assert turns.waits[0] == (expected == waits)
 
 
 def test_anchors_that_wait_come_last_and_only_if_nothing_better_spans_both():
-    spanned, waits = Spanned(np.zeros(100, np.bool_), np.zeros(100, np.bool_)), np.zeros(3, np.bool_)
+    spanned = Spanned(np.zeros(100, np.bool_), np.zeros(100, np.bool_))
     spanned.target[10:20] = True
-    t, q = np.array([10, 50, 15]), np.array([30, 70, 90])
+    turns = turns_of(np.array([30, 70, 90]), np.array([10, 50, 15]))
 
     def following(turn: int) -> tuple[int, int, int]:
-        return next_anchor(no_walls(200), q, t, turn, spanned, waits, none_known(3))
+        return next_anchor(no_walls(200), spanned, turns, turn)
 
-    assert following(0) == (1, 0, 0) and waits.tolist() == [True, False, False]
+    assert following(0) == (1, 0, 0) and turns.waits.tolist() == [True, False, False]
     spanned.query[85:95] = True
-    assert following(2) == (3, 1, 0) and waits.tolist() == [True, False, False]
+    assert following(2) == (3, 1, 0) and turns.waits.tolist() == [True, False, False]
     spanned.query[25:35] = True
     assert following(3) == (6, 1, 0)
 
@@ -310,7 +317,7 @@ def test_anchors_ahead_lead_to_different_paths():
     n = 1 << 21
     t = np.array([10, 20, 5000, 30, n, 7])
     q = np.array([15, 20, 5010, 9000, n, 7])
-    walls, spanned, waits = no_walls(8 * n), Spanned(*(np.zeros(0, np.bool_) for _ in range(2))), np.zeros(6, np.bool_)
+    spanned = Spanned(*(np.zeros(0, np.bool_) for _ in range(2)))
     edges = np.zeros((6, 4), np.int64)
     limits = edges + np.array([[1], [2], [0], [1], [0], [0]])
     by_place = ((0, (9, 9), [1, 3, 4]), (0, (2, 9), [1, 3]), (2, (9, 9), [3, 4, 5]), (5, (9, 9), []))
@@ -318,8 +325,8 @@ def test_anchors_ahead_lead_to_different_paths():
     for cases, some in ((by_place, edges), (by_limits, limits)):
         path = paths_of(t, q, some, edges)
         for begin, most, expected in cases:
-            paths, over = link_paths(path, np.ones(6, np.bool_)), np.zeros(0, np.int64)
-            found = next_due(paths, path, over, begin, most, walls, q, t, spanned, waits, none_known(6))
+            paths, over = paths_with(path, np.ones(6, np.bool_)), np.zeros(0, np.int64)
+            found = next_due(paths, no_walls(8 * n), spanned, turns_of(q, t, path), over, begin, most)
             assert found.tolist() == expected
 
 
@@ -329,13 +336,12 @@ def test_a_path_has_its_next_anchor_when_the_turn_of_one_is_over():
     for _ in range(50):
         n = 40
         path, some = rng.integers(0, 8, n), rng.random(n) < 0.8
-        t = q = np.arange(n)
-        waits, is_out = some.copy(), rng.random(n) < 0.3
-        spanned, walls, known = Spanned(is_out, is_out), no_walls(2 * n), none_known(n)
+        is_out = rng.random(n) < 0.3
+        spanned, turns = Spanned(is_out, is_out), turns_of(np.arange(n), np.arange(n), path, some)
         expected = {
             number: [x for x in range(1, n) if some[x] and path[x] == number and not is_out[x]] for number in range(8)
         }
-        paths, turn, held = link_paths(path, some), n, list[int]()  # the second turn of the first anchor
+        paths, turn, held = paths_with(path, some), n, list[int]()  # the second turn of the first anchor
         while any(expected.values()):
             over = [x for x in held if rng.random() < 0.5]
             turn = max([turn, *(n + x for x in over)])
@@ -346,9 +352,7 @@ def test_a_path_has_its_next_anchor_when_the_turn_of_one_is_over():
             busy = {path[x] for x in held}
             due = sorted(of[0] for number, of in expected.items() if of and number not in busy)
             most = int(rng.integers(0, 4))
-            found = next_due(
-                paths, path, n + np.array(over, np.int64), turn, (most, most), walls, q, t, spanned, waits, known
-            )
+            found = next_due(paths, no_walls(2 * n), spanned, turns, n + np.array(over, np.int64), turn, (most, most))
             assert (found - n).tolist() == due[:most]
             held += (found - n).tolist()
 
