@@ -27,8 +27,8 @@ from bellapy.compute.resources import Resources
 from bellapy.engines.ydrop.foresight import foresee
 from bellapy.jobs.wga.ahead import Ahead
 from bellapy.jobs.wga.extending import Extending
-from bellapy.jobs.wga.kept import NOTHING, NOWHERE, Keeper, Part, Progress
-from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, ends_of, stretch_around
+from bellapy.jobs.wga.kept import NOWHERE, Keeper, Part, Progress
+from bellapy.jobs.wga.scene import Anchors, Scene, ends_of, stretch_around
 from bellapy.jobs.wga.select import scored
 from bellapy.jobs.wga.turns import TURNS, Turns, next_anchor
 from bellapy.params.wga import WgaParams
@@ -57,19 +57,17 @@ class Aligner:
         self.n_ahead = few * resources.threads, FAR_AHEAD * resources.threads
 
     def align(
-        self, sequences: Sequences, anchors: Anchors, *, same: bool = False, trims: bool = False, keeper: Keeper = NOWHERE,
-        begun: Progress = NOTHING, advance: Callable[[int], None] = lambda turns: None,
+        self, scene: Scene, anchors: Anchors, *, keeper: Keeper = NOWHERE,
+        advance: Callable[[int], None] = lambda turns: None,
     ) -> Progress:  # fmt: skip
-        """All alignments, in the order in which they are found.
+        """Alignments in the order in which they are found, behind those that the scene has.
 
-        same, trims : as in Scene.  keeper : has what a stopped run found, and is given the rest.  begun : alignments of an
-        earlier pass.  advance : is told how many turns of each round there were.
+        keeper : has what a stopped run found, and is given the rest.  advance : is told how many turns of each round there
+        were.
         """
-        scene = Scene(sequences, same=same, trims=trims, leave_out=not (self.params.all_copies or self.params.itself))
-        done = keeper.load() or begun
+        sequences, done = scene.sequences, keeper.load() or Progress(scene.parts)
         scene.go_on(done)
-        strong = (anchors.score >= self.params.hspthresh) | self.params.sensitive
-        at = done.at
+        strong, at = (anchors.score >= self.params.hspthresh) | self.params.sensitive, done.at
         if scene.n_first < 0:
             self._round(scene, anchors.take(strong).ordered(), at, keeper, advance)
             scene.n_first, at = len(scene.parts), 0

@@ -42,13 +42,14 @@ class Sequences(NamedTuple):
             (self.t_starts[t_owner], self.t_ends[t_owner], self.q_starts[q_owner], self.q_ends[q_owner]), axis=1
         )  # fmt: skip
 
-    def alignment(self, part: Part) -> Alignment:
-        """An alignment by the names and places of the genomes."""
-        t, q = (int(owner[0]) for owner in self.owners(np.array([part.target]), np.array([part.query])))
-        n = len(self.q_starts) // 2
-        number, strand = (q, 1) if q < n else (2 * n - 1 - q, -1)
-        t_at, q_at = part.target - int(self.t_starts[t]), part.query - int(self.q_starts[q])
-        return Alignment(part.score, t, number, strand, t_at, q_at, part.runs)
+    def alignments(self, parts: list[Part]) -> list[Alignment]:
+        """Alignments by the numbers of sequences and the places on these."""
+        places = np.array([(part.target, part.query) for part in parts], np.int64).reshape(-1, 2)
+        t, q = self.owners(*places.T)
+        at, n = places - np.stack((self.t_starts[t], self.q_starts[q]), axis=1), len(self.q_starts) // 2
+        numbers, strands = np.where(q < n, q, 2 * n - 1 - q), np.where(q < n, 1, -1)
+        rows = zip(parts, np.column_stack((t, numbers, strands, at)).tolist(), strict=True)
+        return [Alignment(part.score, *row, runs=part.runs) for part, row in rows]
 
 
 def sequences_of(target: Genome, strands: dict[int, Genome]) -> Sequences:
@@ -223,8 +224,8 @@ class Scene:
         self.waits = np.zeros(0, np.bool_)
 
     def go_on(self, progress: Progress) -> None:
-        """Take over what a stopped run has found."""
-        for part in progress.parts:
+        """Take over how far a stopped run was; its first alignments are those that are here."""
+        for part in progress.parts[len(self.parts) :]:
             self.add(part)
         self.n_first, self.n_extended, self.n_left_out = progress.n_first, progress.n_extended, progress.n_left_out
         self.n_cells, self.waits = progress.n_cells, progress.waits

@@ -18,7 +18,7 @@ from bellapy.jobs.wga import ahead, gapped
 from bellapy.jobs.wga.ahead import next_due, paths_with
 from bellapy.jobs.wga.extending import Extending, joined, unforeseen
 from bellapy.jobs.wga.gapped import Aligner, are_close
-from bellapy.jobs.wga.kept import Keeper, Part, Progress
+from bellapy.jobs.wga.kept import NOWHERE, Keeper, Part, Progress
 from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.pipeline import align_genomes
 from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, Spanned, ends_of, paths_of, stretch_around
@@ -43,6 +43,12 @@ def anchors_at(sequences: Sequences, places: list[tuple[int, int]], score) -> An
     score = np.array(score, np.int64)
     edges = sequences.edges(t, q)
     return Anchors(t, q, score, score, edges, paths_of(t, q, edges, edges))
+
+
+def align(aligner: Aligner, sequences: Sequences, anchors: Anchors, *, trims: bool = False, keeper: Keeper = NOWHERE):
+    """The alignments of two sequences that have none yet."""
+    scene = Scene(sequences, same=False, leave_out=not aligner.params.all_copies, trims=trims)
+    return aligner.align(scene, anchors, keeper=keeper)
 
 
 def turns_of(q: np.ndarray, t: np.ndarray, path: np.ndarray | None = None, waits: np.ndarray | None = None) -> Turns:
@@ -93,7 +99,7 @@ def test_foresight_changes_nothing(monkeypatch):
     both = both_strands(target, query)
     anchors = anchors_at(both, places, [3000 + (t * 7 + q * 3) % 1000 for t, q in places])
     params = make_wga_params({"ydrop": 2000})
-    plain = Aligner(params).align(both, anchors)
+    plain = align(Aligner(params), both, anchors)
     asked = []
 
     def foretold(sequences, t, q, scores, ydrop, means):
@@ -112,7 +118,7 @@ def test_foresight_changes_nothing(monkeypatch):
         return found
 
     monkeypatch.setattr(gapped, "foresee", foretold)
-    told = Aligner(params).align(both, anchors)
+    told = align(Aligner(params), both, anchors)
     assert asked and plain[1:5] == told[1:5] and plain.n_cells > told.n_cells
     for one, other in zip(plain.parts, told.parts, strict=True):
         assert one[:3] == other[:3] and np.array_equal(one.runs, other.runs)
@@ -145,9 +151,9 @@ def test_anchors_ahead_of_their_turn_change_nothing(monkeypatch):
         params = make_wga_params({"ydrop": 2000, "all_copies": seed < 3, "sensitive": seed == 6})
         both, anchors = planted(seed)
         anchors = anchors._replace(path=np.arange(len(anchors.path)) >> seed % 4)
-        plain = Aligner(params).align(both, anchors, trims=seed == 5)
+        plain = align(Aligner(params), both, anchors, trims=seed == 5)
         with ThreadPoolExecutor(3) as pool:
-            threaded = Aligner(params, Resources(threads=3), pool).align(both, anchors, trims=seed == 5)
+            threaded = align(Aligner(params, Resources(threads=3), pool), both, anchors, trims=seed == 5)
         assert same(plain, threaded) and len(plain.parts) > 3 and plain.waits.any() == (not params.all_copies)
     assert any(redone) and not all(redone)
 
@@ -160,7 +166,7 @@ def test_what_a_thread_raises_ends_the_alignment(monkeypatch):
 
     monkeypatch.setattr(Extending, "extend", fail)
     with ThreadPoolExecutor(2) as pool, pytest.raises(MemoryError, match="no room"):
-        Aligner(make_wga_params({}), Resources(threads=2), pool).align(both, anchors)
+        align(Aligner(make_wga_params({}), Resources(threads=2), pool), both, anchors)
 
 
 class Stops(Keeper):
@@ -182,10 +188,10 @@ class Stops(Keeper):
 def test_a_stopped_run_goes_on_from_any_turn():
     both, anchors = planted(4)
     aligner, keeper = Aligner(make_wga_params({"ydrop": 2000})), Stops(Progress([]))
-    whole = aligner.align(both, anchors, keeper=keeper)
+    whole = align(aligner, both, anchors, keeper=keeper)
     assert any(progress.at > len(progress.waits) for progress in keeper.saved_all[:-1])
     for begin in keeper.saved_all[:: len(keeper.saved_all) // 5]:
-        assert same(aligner.align(both, anchors, keeper=Stops(begin)), whole)
+        assert same(align(aligner, both, anchors, keeper=Stops(begin)), whole)
 
 
 def test_anchors_told_poor_lead_to_no_alignment():
@@ -226,7 +232,7 @@ def test_copies_of_a_repeat_are_extended_a_few_times_only():
     both = both_strands(target, query)
     anchors = anchors_at(both, places, [3000 + t + q for t, q in places])
     some, every = (Aligner(make_wga_params({"ydrop": 4000, "all_copies": copies})) for copies in (False, True))
-    fewer, all_of_them = some.align(both, anchors), every.align(both, anchors)
+    fewer, all_of_them = align(some, both, anchors), align(every, both, anchors)
     few, many = fewer.parts, all_of_them.parts
     assert all_of_them.n_left_out == 0 and len(many) > 20
     assert fewer.n_left_out > 10 and fewer.n_extended + fewer.n_left_out <= 36 and len(few) < len(many)
@@ -243,11 +249,11 @@ def test_weak_anchors_count_near_ends_only(monkeypatch):
     both = both_strands(target, query)
     anchors = anchors_at(both, [(100, 100), (3220, 3220)], [3000, 2000])
     params = make_wga_params({"ydrop": 1000})
-    assert len(Aligner(params).align(both, anchors).parts) == 2
+    assert len(align(Aligner(params), both, anchors).parts) == 2
     two = both._replace(t_starts=np.array([0, 3000]), t_ends=np.array([3000, len(target)]))  # no end of the same sequence
-    assert len(Aligner(params).align(two, anchors._replace(limits=two.edges(*anchors[:2]))).parts) == 1
+    assert len(align(Aligner(params), two, anchors._replace(limits=two.edges(*anchors[:2]))).parts) == 1
     monkeypatch.setattr(gapped, "CLOSE", 1000)
-    assert len(Aligner(params).align(both, anchors).parts) == 1
+    assert len(align(Aligner(params), both, anchors).parts) == 1
 
 
 def test_copies_are_left_out_whatever_their_strand_and_sequence():
@@ -270,7 +276,7 @@ def test_an_extension_stays_within_its_limits():
     both = both_strands(encode(text), encode(text))
     anchors = anchors_at(both, [(300, 300)], [3000])
     for limits in ([0, 600, 0, 600], [100, 600, 0, 600], [0, 600, 150, 420], [0, 500, 0, 600]):
-        (part,) = Aligner(make_wga_params({})).align(both, anchors._replace(limits=np.array([limits]))).parts
+        (part,) = align(Aligner(make_wga_params({})), both, anchors._replace(limits=np.array([limits]))).parts
         begin, end = max(limits[0], limits[2]), min(limits[1], limits[3])
         assert part[1:3] == (begin, begin) and part.runs.tolist() == [[PAIR, end - begin]]
 
@@ -282,7 +288,7 @@ def test_what_earlier_alignments_span_is_left_out_of_later_ones():
     target, query = first + second, second + random_bases(rng, 100) + first + random_bases(rng, 500) + first[200:] + second
     both = both_strands(encode(target), encode(query))
     anchors = anchors_at(both, [(100, 400), (500, len(query) - 100)], [9000, 8000])
-    whole, trimmed = (Aligner(make_wga_params({})).align(both, anchors, trims=trims).parts for trims in (False, True))
+    whole, trimmed = (align(Aligner(make_wga_params({})), both, anchors, trims=trims).parts for trims in (False, True))
     assert len(whole) == len(trimmed) == 2 and whole[0][:3] == trimmed[0][:3]
     assert whole[1].target <= 200 and ends_of(whole[1])[1] == ends_of(trimmed[1])[1] == (600, len(query))
     assert trimmed[1].target == ends_of(trimmed[0])[1][0] >= 400
