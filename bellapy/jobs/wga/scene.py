@@ -44,12 +44,15 @@ class Sequences(NamedTuple):
 
     def alignments(self, parts: list[Part]) -> list[Alignment]:
         """Alignments by the numbers of sequences and the places on these."""
-        places = np.array([(part.target, part.query) for part in parts], np.int64).reshape(-1, 2)
-        t, q = self.owners(*places.T)
-        at, n = places - np.stack((self.t_starts[t], self.q_starts[q]), axis=1), len(self.q_starts) // 2
+        at = np.array([(part.target, part.query) for part in parts], np.int64).reshape(-1, 2)
+        t, q = self.owners(*at.T)
+        at, n = at - np.stack((self.t_starts[t], self.q_starts[q]), axis=1), len(self.q_starts) // 2
         numbers, strands = np.where(q < n, q, 2 * n - 1 - q), np.where(q < n, 1, -1)
-        rows = zip(parts, np.column_stack((t, numbers, strands, at)).tolist(), strict=True)
-        return [Alignment(part.score, *row, runs=part.runs) for part, row in rows]
+        places = np.column_stack((t, numbers, strands, at)).tolist()
+        return [
+            Alignment(part.score, target, query, strand, t_at, q_at, part.runs)
+            for part, (target, query, strand, t_at, q_at) in zip(parts, places, strict=True)
+        ]
 
 
 def sequences_of(target: Genome, strands: dict[int, Genome]) -> Sequences:
