@@ -18,13 +18,16 @@ from bellapy.engines.ydrop.rule import CHUNK, PAIR, QUERY_ALONE, TARGET_ALONE
 
 SHIFT = 6  # bits of the sums in a bucket
 BLOCK = 1 << 5  # buckets that share a mark
+LEAST_ROOM = 1 << 8
 FAR = 1 << 60
 SUM, QUERY, SIZE, OPERATION, NEXT, BEFORE, N_FIELDS = range(7)
 
 
 class Walls(NamedTuple):
-    """heads, tails : (n_buckets,) int64, first and last piece of a bucket plus 1, 0 for none: memory that is never touched
-        costs nothing, where short sequences meet a long one.  marks : (n_blocks,) bool, whether a block of buckets has any.
+    """Memory that is never touched costs nothing, where short sequences meet a long one.
+
+    heads, tails : (n_buckets,) int64, first and last piece of a bucket plus 1, 0 for none.  marks : (n_blocks,) bool,
+        whether a block of buckets has any.
 
     pieces : (room, N_FIELDS) int64, for each: sum of the first cell's query and target base, its query base, number of
         cells, operation, next piece of the bucket and the one before it, below 0 for none.  used : pieces there are; later
@@ -42,7 +45,8 @@ def no_walls(n_places: int) -> Walls:
     """For sums of positions below `n_places`."""
     n_buckets = (n_places >> SHIFT) + 2
     heads, tails = (np.zeros(n_buckets, np.int64) for _ in range(2))
-    return Walls(heads, tails, np.zeros(n_buckets // BLOCK + 1, np.bool_), np.empty((1 << 10, N_FIELDS), np.int64), 0)
+    pieces = np.empty((n_buckets + LEAST_ROOM, N_FIELDS), np.int64)  # for paths of the same length, of few runs
+    return Walls(heads, tails, np.zeros(n_buckets // BLOCK + 1, np.bool_), pieces, 0)
 
 
 def add_wall(walls: Walls, q: int, t: int, runs: np.ndarray) -> Walls:

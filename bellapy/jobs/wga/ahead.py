@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
+from bellapy.engines.ydrop.extend import NEVER
 from bellapy.engines.ydrop.walls import FAR, box_of
-from bellapy.jobs.wga.extending import Extending, Outcome, Wanted, unforeseen
+from bellapy.jobs.wga.extending import Extending, Outcome, Wanted
 from bellapy.jobs.wga.scene import Scene
 from bellapy.jobs.wga.turns import DUE, Turns, brings, is_due, is_free, is_known_free
 from bellapy.seeding.sampling import MIXER
@@ -170,6 +171,7 @@ class Ahead:
         n = most[1] + 1
         self._free, self._in_slots, self._boxes = [*range(n)], np.full(n, FAR), np.tile(np.array(NOWHERE), (n, 1))
         self._over, self._sweep = list[int](), -1
+        self._unforeseen = np.full((1, 2), NEVER), np.zeros((1, 2), np.int64)  # ends, last ones looked at
         self._waiting, self._wanted = PriorityQueue[int](), dict[int, Wanted]()
         self._ended = SimpleQueue[tuple[int, Outcome | BaseException]]()
 
@@ -239,7 +241,7 @@ class Ahead:
         one = slice(x, x + 1)
         if foresight.known[x] and is_known_free(self.scene.walls, turns.q[x], turns.t[x], foresight.last[x]):
             return Wanted(turns.t[one], turns.q[one], self.limits[one], foresight.r[one], foresight.last[one])
-        return unforeseen(turns.t[one], turns.q[one], self.limits[one])
+        return Wanted(turns.t[one], turns.q[one], self.limits[one], *self._unforeseen)
 
     def _work(self) -> None:
         """Extend the first anchor that waits; for a thread of the pool."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.ydrop.blocks import BLOCK
-from bellapy.engines.ydrop.extend import NEVER, Extender, extend_side
+from bellapy.engines.ydrop.extend import Extender, extend_side
 from bellapy.engines.ydrop.foresight import Foresight
 from bellapy.engines.ydrop.sweep import Sides
 from bellapy.engines.ydrop.walls import Walls, no_walls
@@ -56,11 +56,6 @@ class Outcome(NamedTuple):
     parts: list[Part]
     region: tuple[int, int, int, int]
     n_cells: int
-
-
-def unforeseen(target: np.ndarray, query: np.ndarray, limits: np.ndarray) -> Wanted:
-    """Anchors of which nothing is known."""
-    return Wanted(target, query, limits, np.full((len(target), 2), NEVER), np.zeros((len(target), 2), np.int64))
 
 
 class Extending:
@@ -112,7 +107,7 @@ class Extending:
             self._own.extender = Extender(self.params.scores, self.params.ydrop)
         extender, done = self._own.extender, 0
         while done < len(wanted.target):
-            left = wanted.rows(slice(done, None))
+            left = wanted.rows(slice(done, None)) if done else wanted
             *told, lack = extend_anchors(
                 extender.scratch, scene.sequences[:2], left, extender.rule, walls, self.costs, self.limits
             )

@@ -69,7 +69,7 @@ class Aligner:
         scene.go_on(done)
         strong, at = (anchors.score >= self.params.hspthresh) | self.params.sensitive, done.at
         if scene.n_first < 0:
-            self._round(scene, anchors.take(strong).ordered(), at, keeper, advance)
+            self._round(scene, anchors.ordered(strong), at, keeper, advance)
             scene.n_first, at = len(scene.parts), 0
         weak, first = anchors.take(~strong), scene.parts[: scene.n_first]
         if first and len(weak.score):
@@ -77,8 +77,8 @@ class Aligner:
             # the place behind the last base of a sequence counts as one of this sequence
             ends = np.stack((t, q, sequences.pairs(t, q)), axis=1)[np.argsort(t, kind="stable")]
             pairs = sequences.pairs(weak.target, weak.query)
-            weak = weak.take(are_close(weak.target, weak.query, pairs, ends, CLOSE))
-            at = self._round(scene, weak.ordered(), at, keeper, advance)
+            close = are_close(weak.target, weak.query, pairs, ends, CLOSE)
+            at = self._round(scene, weak.ordered(close), at, keeper, advance)
         progress = scene.progress(at)
         keeper.save(progress)
         return progress

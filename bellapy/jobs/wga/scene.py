@@ -87,10 +87,11 @@ class Anchors(NamedTuple):
     def take(self, rows: np.ndarray) -> Anchors:
         return Anchors(*(column[rows] for column in self))
 
-    def ordered(self) -> Anchors:
-        """By falling support, then by falling score, then by target place, then by query place."""
-        place = self.target << 32 | self.query  # which HSPs are sorted by, nearly
-        return self.take(np.lexsort((place, -self.score, -self.support)))
+    def ordered(self, some: np.ndarray) -> Anchors:
+        """Some of them, (n,) bool, by falling support, then by falling score, then by target place, then by query place."""
+        rows = np.flatnonzero(some)
+        place = self.target[rows] << 32 | self.query[rows]  # HSPs come in nearly this order, so it is sorted fast
+        return self.take(rows[np.lexsort((place, -self.score[rows], -self.support[rows]))])
 
 
 def paths_of(t: np.ndarray, q: np.ndarray, limits: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -10,13 +10,13 @@ from genomes import genome_of
 from strategies import mutate, random_bases
 
 from bellapy.compute.resources import Resources
-from bellapy.engines.ydrop.extend import Extender
+from bellapy.engines.ydrop.extend import NEVER, Extender
 from bellapy.engines.ydrop.foresight import none_known
 from bellapy.engines.ydrop.sweep import Sides
 from bellapy.engines.ydrop.walls import no_walls
 from bellapy.jobs.wga import ahead, gapped
 from bellapy.jobs.wga.ahead import next_due, paths_with
-from bellapy.jobs.wga.extending import Extending, joined, unforeseen
+from bellapy.jobs.wga.extending import Extending, Wanted, joined
 from bellapy.jobs.wga.gapped import Aligner, are_close
 from bellapy.jobs.wga.kept import NOWHERE, Keeper, Part, Progress
 from bellapy.jobs.wga.means import Means
@@ -214,7 +214,8 @@ def test_anchors_told_poor_lead_to_no_alignment():
             found.score[x, side], found.r[x, side], found.last[x, side] = end.score, end.r, end.last
     found.known[:] = True
     poor = extending.find_poor(scene, anchors, found)
-    outcomes = extending.extend(scene, unforeseen(t, q, anchors.limits))
+    nothing = np.full((len(t), 2), NEVER), np.zeros((len(t), 2), np.int64)
+    outcomes = extending.extend(scene, Wanted(t, q, anchors.limits, *nothing))
     leads_to_none = np.array([not outcome.parts for outcome in outcomes])
     low, far = found.score.sum(axis=1) < params.gappedthresh, found.r.max(axis=1) >= 60
     assert np.array_equal(poor, leads_to_none & low)
