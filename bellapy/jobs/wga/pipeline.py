@@ -96,7 +96,8 @@ def _align(target: Genome, query: Genome, params: WgaParams, means: Means) -> tu
     with means.report.stage(PresetStage("preset")) as stage:
         passes = passes_of(target, query, params, means.resources.threads)
         stage.seed_patterns = len(passes)
-    sequences = sequences_of(target, {1: query, -1: query.reverse()})
+    strands = {1: query, -1: query.reverse()}
+    sequences = sequences_of(target, strands)
     means.resources.budget.require(
         "the alignment of the genomes", SCENE_BYTES * (len(sequences.target) + len(sequences.query))
     )
@@ -105,8 +106,8 @@ def _align(target: Genome, query: Genome, params: WgaParams, means: Means) -> tu
     )  # fmt: skip
     for number, one in enumerate(passes):
         if number:
-            target, query = _without_spanned(target, query, sequences.alignments(scene.parts))
-        anchors = anchors_of(target, {1: query, -1: query.reverse()}, sequences, one, number, params, means)
+            target, strands = _without_spanned(target, strands, sequences.alignments(scene.parts))
+        anchors = anchors_of(target, strands, sequences, one, number, params, means)
         is_last = number == len(passes) - 1  # of the anchors of long seeds few are extended, and a GPU would extend all
         rules = replace(params, ydrop=one.ydrop)
         _extend(scene, anchors, number, rules, means if is_last else _without_gpu(means))
@@ -119,13 +120,18 @@ def _without_gpu(means: Means) -> Means:
     return means._replace(resources=replace(means.resources, device="cpu"), may_use_gpu=False)
 
 
-def _without_spanned(target: Genome, query: Genome, found: list[Alignment]) -> tuple[Genome, Genome]:
-    """The genomes with all masked that alignments span on them."""
-    taken = Taken(target, query)
+def _without_spanned(
+    target: Genome, strands: dict[int, Genome], found: list[Alignment]
+) -> tuple[Genome, dict[int, Genome]]:  # fmt: skip
+    """The target and both strands of the query with all masked that alignments span on them."""
+    taken = Taken(target, strands[1])
     for alignment in found:
         for span in taken.spans(alignment):
             span[:] = True
-    return replace(target, masked=target.masked | taken.t), replace(query, masked=query.masked | taken.q)
+    taken.t |= target.masked
+    taken.q |= strands[1].masked
+    masks = {1: taken.q, -1: np.ascontiguousarray(taken.q[::-1])}
+    return replace(target, masked=taken.t), {strand: replace(strands[strand], masked=masks[strand]) for strand in strands}
 
 
 def _extend(scene: Scene, anchors: Anchors, number: int, params: WgaParams, means: Means) -> None:

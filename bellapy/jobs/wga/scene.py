@@ -129,19 +129,21 @@ class Spanned(NamedTuple):
     query: np.ndarray
 
     def add(self, part: Part) -> None:
-        for span in self._spans(part):
-            span[:] = True
+        t, t_end, q, q_end = self._edges(part)
+        self.target[t:t_end] = True
+        self.query[q:q_end] = True
 
-    def _spans(self, part: Part) -> tuple[np.ndarray, np.ndarray]:
-        """Views of the bases between the ends of an alignment."""
+    def _edges(self, part: Part) -> tuple[int, int, int, int]:
+        """Begin and end of what lies between the ends of an alignment, on both genomes."""
         (t, q), (t_end, q_end) = ends_of(part)
         if q >= len(self.query):
             q, q_end = 2 * len(self.query) - q_end, 2 * len(self.query) - q
-        return self.target[t:t_end], self.query[q:q_end]
+        return t, t_end, q, q_end
 
     def meets(self, part: Part) -> bool:
         """Whether a base of those between the ends of an alignment is spanned, on either genome."""
-        return any(span.any() for span in self._spans(part))
+        t, t_end, q, q_end = self._edges(part)
+        return bool(self.target[t:t_end].any() or self.query[q:q_end].any())
 
 
 @njit

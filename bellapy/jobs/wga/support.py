@@ -68,7 +68,7 @@ def support_of(hsps: np.ndarray, edges: np.ndarray, sizes: tuple[int, int], para
 
     near = chains_through(np.full(len(t), bridged))
     score = chains_through(np.maximum(near, bridged))
-    order = np.lexsort((q, t, -score))
+    order = np.lexsort((t << 32 | q, -score))  # HSPs of a strand come by place, so the first of both sorts is fast
     owners = np.zeros(sizes[0], np.int32), np.zeros(sizes[1] // 2, np.int32)
     has_ground = claim(order[score[order] > bridged], t, q, length, *owners)
     limits = np.ascontiguousarray(edges.T)
