@@ -45,7 +45,7 @@ class Paths(NamedTuple):
 
 @njit
 def paths_with(path, some):
-    """path : as in Turns.  some : (n,) bool, the anchors that count."""
+    """Some anchors, (n,) bool, by path; path : as in Turns."""
     number, first = np.full(len(path), -1, np.int64), np.empty(len(path), np.int64)
     table = np.full(_power_above(2 * len(path)), -1, np.int64)
     last, n_paths, n_some = np.uint64(len(table) - 1), 0, 0

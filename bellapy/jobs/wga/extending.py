@@ -43,8 +43,9 @@ class Wanted(NamedTuple):
     ends: np.ndarray
     last: np.ndarray
 
-    def rows(self, which: slice | np.ndarray) -> Wanted:
-        return Wanted(*(np.ascontiguousarray(column[which]) for column in self))
+    def behind(self, n: int) -> Wanted:
+        """Without the first n."""
+        return Wanted(*(column[n:] for column in self))
 
 
 class Outcome(NamedTuple):
@@ -107,7 +108,7 @@ class Extending:
             self._own.extender = Extender(self.params.scores, self.params.ydrop)
         extender, done = self._own.extender, 0
         while done < len(wanted.target):
-            left = wanted.rows(slice(done, None)) if done else wanted
+            left = wanted.behind(done)
             *told, lack = extend_anchors(
                 extender.scratch, scene.sequences[:2], left, extender.rule, walls, self.costs, self.limits
             )

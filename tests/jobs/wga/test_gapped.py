@@ -119,6 +119,8 @@ def test_foresight_changes_nothing(monkeypatch):
 
     monkeypatch.setattr(gapped, "foresee", foretold)
     told = align(Aligner(params), both, anchors)
+    with ThreadPoolExecutor(3) as pool:
+        assert same(align(Aligner(params, Resources(threads=3), pool), both, anchors), told)
     assert asked and plain[1:5] == told[1:5] and plain.n_cells > told.n_cells
     for one, other in zip(plain.parts, told.parts, strict=True):
         assert one[:3] == other[:3] and np.array_equal(one.runs, other.runs)
