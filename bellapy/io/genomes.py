@@ -38,6 +38,6 @@ def load_genome(path: str) -> Genome:
         tuple(names), np.concatenate(codes), np.concatenate(masked),
         BETWEEN + np.cumsum(lengths + BETWEEN) - lengths - BETWEEN, lengths,
     )  # fmt: skip
-    if not (genome.codes < UNKNOWN).any():
+    if genome.codes.min() >= UNKNOWN:
         raise InputError(path, "holds no base that is known: no A, C, G or T")
     return genome

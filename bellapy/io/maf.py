@@ -10,6 +10,7 @@ from itertools import chain
 
 import numpy as np
 
+from bellapy.compute.jit import njit, njit_vector
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.codes import OPERATIONS, REVERSE, SIGN, SUPPLEMENTARY, UNKNOWN_QUALITY
 from bellapy.io.outputs import ending_of
@@ -45,12 +46,11 @@ class Layout:
 
     def counts(self, found: Alignment) -> tuple[int, int, int, int]:
         """Matches, mismatches, bases in gaps, gaps."""
-        t, q = found.pairs()
-        a = self.target.sequence(found.target)[t]
-        b = self.strands[found.strand].sequence(found.query)[q]
-        matches = int(((a == b) & (a < UNKNOWN)).sum())
-        gaps = found.runs[found.runs[:, 0] != PAIR, 1]
-        return matches, len(t) - matches, int(gaps.sum()), len(gaps)
+        sequences = self.target.sequence(found.target), self.strands[found.strand].sequence(found.query)
+        matches = _n_matches(*sequences, found.t_start, found.q_start, found.runs)
+        is_pair = found.runs[:, 0] == PAIR
+        n_pairs, n_gaps = int(found.runs[:, 1] @ is_pair), len(is_pair) - int(is_pair.sum())
+        return matches, n_pairs - matches, int(found.runs[:, 1].sum()) - n_pairs, n_gaps
 
     def unknown(self, found: Alignment) -> int:
         """Pairs with an unknown base."""
@@ -64,6 +64,27 @@ class Layout:
 
     def names(self, found: Alignment) -> tuple[str, str]:
         return self.target.names[found.target], self.strands[1].names[found.query]
+
+
+@njit
+def _n_matches(target, query, t, q, runs):
+    """How many pairs of a path are of one known base.  t, q : places of the first pair."""
+    n = 0
+    for x in range(len(runs)):
+        operation, size = runs[x, 0], runs[x, 1]
+        if operation == PAIR:
+            n += _n_equal(target[t : t + size], query[q : q + size])
+        t += size if operation != QUERY_ALONE else 0
+        q += size if operation != TARGET_ALONE else 0
+    return n
+
+
+@njit_vector
+def _n_equal(one, other):
+    n = 0
+    for x in range(len(one)):
+        n += one[x] == other[x] and one[x] < UNKNOWN
+    return n
 
 
 def _letters(genome: Genome, i: int, begin: int, end: int) -> np.ndarray:

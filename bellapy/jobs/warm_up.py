@@ -28,7 +28,10 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "assemble": (("assemble", "noisy.fa", "-o", "{out}.fa"),),
     "map": (("map", "genome.fa", "noisy.fa", "-o", "{out}.bam"), ("map", "genome.fa", "accurate.fa", "-o", "{out}.paf")),
     "exact": (("exact", "genome.fa", "relative.fa", "-o", "{out}.paf"),),
-    "wga": (("wga", "genome.fa", "relative.fa", "-o", "{out}.maf"),),
+    "wga": (
+        ("wga", "genome.fa", "relative.fa", "-o", "{out}.maf"),
+        ("wga", "--preset", "close", "genome.fa", "relative.fa", "-o", "{out}.paf"),
+    ),
 }  # fmt: skip
 """Command lines for each command that can be warmed up; {out} : a file of their own."""
 

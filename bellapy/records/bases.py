@@ -31,8 +31,9 @@ def encode(sequence: str | bytes) -> np.ndarray:
 
 def reversed_codes(codes: np.ndarray) -> np.ndarray:
     """The reverse complement of codes, (n,) uint8."""
-    back = codes[::-1]
-    return np.where(back < UNKNOWN, 3 - back, back)
+    back = codes[::-1].copy()
+    is_known = (back < UNKNOWN).view(np.uint8)
+    return back ^ 3 * is_known
 
 
 _COMPLEMENT = bytes.maketrans(b"ACGTUMRWSYKVHDBNacgtumrwsykvhdbn", b"TGCAAKYWSRMBDHVNtgcaakywsrmbdhvn")

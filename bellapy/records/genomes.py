@@ -52,6 +52,11 @@ class Genome:
         return order[np.searchsorted(self.starts[order], places, "right") - 1]
 
 
+def bases_of(runs: np.ndarray, other_alone: int) -> int:
+    """How many bases of a sequence a path has; other_alone : the operation that has none of them."""
+    return int(runs[:, 1] @ (runs[:, 0] != other_alone))
+
+
 class Alignment(NamedTuple):
     """One alignment; positions count from 0 on the sequences, the query's on the strand that is aligned.
 
@@ -69,15 +74,15 @@ class Alignment(NamedTuple):
 
     @property
     def t_end(self) -> int:
-        return self.t_start + int(self.runs[self.runs[:, 0] != QUERY_ALONE, 1].sum())
+        return self.t_start + bases_of(self.runs, QUERY_ALONE)
 
     @property
     def q_end(self) -> int:
-        return self.q_start + int(self.runs[self.runs[:, 0] != TARGET_ALONE, 1].sum())
+        return self.q_start + bases_of(self.runs, TARGET_ALONE)
 
     def behind(self, runs: np.ndarray) -> Alignment:
         """A path without a score that ends where this one begins."""
-        t, q = (int(runs[runs[:, 0] != alone, 1].sum()) for alone in (QUERY_ALONE, TARGET_ALONE))
+        t, q = (bases_of(runs, alone) for alone in (QUERY_ALONE, TARGET_ALONE))
         return self._replace(score=0, t_start=self.t_start - t, q_start=self.q_start - q, runs=runs)
 
     def order(self) -> tuple:

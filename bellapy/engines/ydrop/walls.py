@@ -2,6 +2,9 @@
 
 A wall is every cell that a path passes through.  It is kept as the path's runs, cut at buckets of the sum of both positions,
 so that the pieces near some anti-diagonals are found without a search.
+
+Threads may look at walls while another one adds a path.  New pieces come behind all others of their bucket, so what a thread
+follows from piece to piece leads to those that it knows, then to one that it does not know, or to none.
 """
 
 from __future__ import annotations
@@ -15,49 +18,55 @@ from bellapy.engines.ydrop.rule import CHUNK, PAIR, QUERY_ALONE, TARGET_ALONE
 
 SHIFT = 6  # bits of the sums in a bucket
 BLOCK = 1 << 5  # buckets that share a mark
-SUM, QUERY, SIZE, OPERATION, NEXT = range(5)
+LEAST_ROOM = 1 << 8
+FAR = 1 << 60
+SUM, QUERY, SIZE, OPERATION, NEXT, BEFORE, N_FIELDS = range(7)
 
 
 class Walls(NamedTuple):
-    """heads : (n_buckets,) int64, first piece of a bucket plus 1, 0 for none: memory that is never touched costs nothing,
-        where short sequences meet a long one.  marks : (n_blocks,) bool, whether a block of
-        buckets has any.
+    """Memory that is never touched costs nothing, where short sequences meet a long one.
 
-    pieces : (room, 5) int64, for each: sum of the first cell's query and target base, its query base, number of cells,
-        operation, next piece of the bucket.  used : (1,) int64, pieces there are.
+    heads, tails : (n_buckets,) int64, first and last piece of a bucket plus 1, 0 for none.  marks : (n_blocks,) bool,
+        whether a block of buckets has any.
+
+    pieces : (room, N_FIELDS) int64, for each: sum of the first cell's query and target base, its query base, number of
+        cells, operation, next piece of the bucket and the one before it, below 0 for none.  used : pieces there are; later
+        ones have been added since.
     """
 
     heads: np.ndarray
+    tails: np.ndarray
     marks: np.ndarray
     pieces: np.ndarray
-    used: np.ndarray
+    used: int
 
 
 def no_walls(n_places: int) -> Walls:
     """For sums of positions below `n_places`."""
     n_buckets = (n_places >> SHIFT) + 2
-    marks = np.zeros(n_buckets // BLOCK + 1, np.bool_)
-    return Walls(np.zeros(n_buckets, np.int64), marks, np.empty((1 << 10, 5), np.int64), np.zeros(1, np.int64))
+    heads, tails = (np.zeros(n_buckets, np.int64) for _ in range(2))
+    pieces = np.empty((n_buckets + LEAST_ROOM, N_FIELDS), np.int64)  # for paths of the same length, of few runs
+    return Walls(heads, tails, np.zeros(n_buckets // BLOCK + 1, np.bool_), pieces, 0)
 
 
 def add_wall(walls: Walls, q: int, t: int, runs: np.ndarray) -> Walls:
-    """Add a path that begins with the pair of bases q and t; the walls may be moved, the old ones must not be used again.
+    """The walls with a path that begins with the pair of bases q and t.  No other path may be added to the old ones; an
+    extension may go on with them.
 
     runs : (n, 2) int64, operation and length, from the first pair on.
     """
-    room = int(walls.used[0]) + 2 * len(runs) + (int(runs[:, 1].sum()) >> (SHIFT - 1)) + 2
+    room = walls.used + 2 * len(runs) + (int(runs[:, 1].sum()) >> (SHIFT - 1)) + 2
     if room > len(walls.pieces):
-        pieces = np.empty((2 * room, 5), np.int64)
-        pieces[: walls.used[0]] = walls.pieces[: walls.used[0]]
+        pieces = np.empty((2 * room, N_FIELDS), np.int64)
+        pieces[: walls.used] = walls.pieces[: walls.used]
         walls = walls._replace(pieces=pieces)
-    _add(walls, q, t, runs)
-    return walls
+    return walls._replace(used=_add(walls, q, t, runs))
 
 
 @njit
 def _add(walls, q, t, runs):
-    """q, t : the first pair; after each run, the next base of each sequence."""
-    n = walls.used[0]
+    """Returns how many pieces there are then.  q, t : the first pair; after each run, the next base of each sequence."""
+    n = walls.used
     for x in range(len(runs)):
         operation, left = runs[x, 0], runs[x, 1]
         while left > 0:
@@ -68,22 +77,40 @@ def _add(walls, q, t, runs):
             until = ((at >> SHIFT) + 1) << SHIFT
             size = min(left, (until - at + 1) // 2 if operation == PAIR else until - at)
             bucket = at >> SHIFT
-            piece = walls.pieces[n]
+            piece, before = walls.pieces[n], walls.tails[bucket] - 1
             piece[SUM], piece[QUERY], piece[SIZE], piece[OPERATION] = at, q_cell, size, operation
-            piece[NEXT] = walls.heads[bucket] - 1
+            piece[NEXT], piece[BEFORE] = -1, before
             n += 1
-            walls.heads[bucket], walls.marks[bucket // BLOCK] = n, True
+            if before < 0:
+                walls.heads[bucket] = n
+            else:
+                walls.pieces[before, NEXT] = n - 1
+            walls.tails[bucket], walls.marks[bucket // BLOCK] = n, True
             left -= size
             q += size if operation != TARGET_ALONE else 0
             t += size if operation != QUERY_ALONE else 0
-    walls.used[0] = n
+    return n
+
+
+@njit
+def box_of(walls, since):
+    """Where pieces from `since` on lie, (4,) int64: lowest and highest sum of places, and diagonal (query less target)."""
+    box = np.array([FAR, -1, FAR, -FAR])
+    for p in range(since, walls.used):
+        piece = walls.pieces[p]
+        operation, more = piece[OPERATION], piece[SIZE] - 1
+        begin = 2 * piece[QUERY] - piece[SUM]
+        end = begin + (0 if operation == PAIR else more if operation == QUERY_ALONE else -more)
+        box[0], box[1] = min(box[0], piece[SUM]), max(box[1], piece[SUM] + (2 * more if operation == PAIR else more))
+        box[2], box[3] = min(box[2], begin, end), max(box[3], begin, end)
+    return box
 
 
 @njit_inner
 def on_wall(walls, q, t):
-    """Whether a path passes through the pair of bases q and t."""
+    """Whether a path passes through the pair of bases q and t; for the thread that adds paths."""
     at = q + t
-    p = walls.heads[at >> SHIFT] - 1
+    p = walls.tails[at >> SHIFT] - 1
     while p >= 0:
         piece = walls.pieces[p]
         k = at - piece[SUM]
@@ -92,7 +119,7 @@ def on_wall(walls, q, t):
                 return True
         elif 0 <= k < piece[SIZE] and piece[QUERY] + (k if piece[OPERATION] == QUERY_ALONE else 0) == q:
             return True
-        p = piece[NEXT]
+        p = piece[BEFORE]
     return False
 
 
@@ -101,7 +128,8 @@ def is_clear(walls, q, t, region, since):
     """Whether no path passes where extensions from the pair of bases q and t have been.
 
     region : anti-diagonals looked at on the left and on the right; lowest and highest diagonal (query less target place)
-    less that of q and t.  since : pieces that were there before; paths that were added earlier do not count.
+    less that of q and t.  since : pieces that were there before; paths that were added earlier do not count.  For the thread
+    that adds paths.
     """
     left, right, low, high = region
     first, last = max(0, q + t - left), min(q + t + 2 + right, (len(walls.heads) << SHIFT) - 1)
@@ -110,11 +138,11 @@ def is_clear(walls, q, t, region, since):
         if not walls.marks[bucket // BLOCK]:
             bucket = (bucket // BLOCK + 1) * BLOCK
             continue
-        p = walls.heads[bucket] - 1
+        p = walls.tails[bucket] - 1
         bucket += 1
-        while p >= since:  # a bucket's last pieces come first
+        while p >= since:
             piece = walls.pieces[p]
-            p = piece[NEXT]
+            p = piece[BEFORE]
             operation, more = piece[OPERATION], piece[SIZE] - 1
             begin = 2 * piece[QUERY] - piece[SUM] - (q - t)
             end = begin + (0 if operation == PAIR else more if operation == QUERY_ALONE else -more)
@@ -135,9 +163,9 @@ def walls_near(walls, sides, r, low, high, near):
     s = origin + (r - 1) if sides.step > 0 else origin + 1 - r
     s_last = s + sides.step * (CHUNK - 1)
     first, last = max(0, min(s, s_last) >> SHIFT), min(len(walls.heads) - 1, max(s, s_last) >> SHIFT)
-    for bucket in range(last, first - 1, -1):  # a path's last pieces come first
+    for bucket in range(first, last + 1):
         p = walls.heads[bucket] - 1
-        while p >= 0:
+        while 0 <= p < walls.used:
             piece = walls.pieces[p]
             p = piece[NEXT]
             operation, size = piece[OPERATION], piece[SIZE]
@@ -155,7 +183,7 @@ def walls_near(walls, sides, r, low, high, near):
                 return -1
             near[n, 0], near[n, 1], near[n, 2], near[n, 3] = r_first, i_first, size, operation
             n += 1
-    _order(near, n, sides.step > 0)
+    _order(near, n, sides.step < 0)
     return n
 
 

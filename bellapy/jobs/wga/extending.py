@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from threading import local
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.ydrop.blocks import BLOCK
-from bellapy.engines.ydrop.extend import NEVER, Extender, extend_side
+from bellapy.engines.ydrop.extend import Extender, extend_side
 from bellapy.engines.ydrop.foresight import Foresight
 from bellapy.engines.ydrop.sweep import Sides
 from bellapy.engines.ydrop.walls import Walls, no_walls
@@ -21,7 +21,6 @@ from bellapy.jobs.wga.scene import Anchors, Scene
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import QUERY_ALONE, TARGET_ALONE
 
-Result = TypeVar("Result")
 LEFT, RIGHT, LOW, HIGH, CELLS, RUNS_END, PARTS_END, N_TOLD = range(8)
 """What is told of an extended anchor: the region looked at, as in `is_clear`; cells computed; where the runs of its path and
 its parts end in the arrays of all.
@@ -44,30 +43,24 @@ class Wanted(NamedTuple):
     ends: np.ndarray
     last: np.ndarray
 
-    def rows(self, which: slice | np.ndarray) -> Wanted:
-        return Wanted(*(np.ascontiguousarray(column[which]) for column in self))
+    def behind(self, n: int) -> Wanted:
+        """Without the first n."""
+        return Wanted(*(column[n:] for column in self))
 
 
 class Outcome(NamedTuple):
     """What an anchor leads to.
 
-    region : as in `is_clear`.  n_walls : pieces of walls that were there.  n_cells : computed.
+    region : as in `is_clear`.  n_cells : computed.
     """
 
     parts: list[Part]
     region: tuple[int, int, int, int]
-    n_walls: int
     n_cells: int
 
 
-def unforeseen(anchors: Anchors) -> Wanted:
-    """Anchors of which nothing is known."""
-    n = len(anchors.target)
-    return Wanted(anchors.target, anchors.query, anchors.limits, np.full((n, 2), NEVER), np.zeros((n, 2), np.int64))
-
-
 class Extending:
-    """Extends anchors of two genomes.
+    """Extends anchors of two genomes; for several threads at once.
 
     pool : of `threads` threads; None: the caller's own thread does all.
     """
@@ -78,26 +71,9 @@ class Extending:
         self.limits = (params.cut_drop, params.gappedthresh)
         self._own = local()
 
-    def _each(self, function: Callable[[Wanted], list[Result]], wanted: Wanted) -> list[Result]:
-        """Results of a function that takes some anchors, for all of them.
-
-        Those that may take longest come first, and neighbours go to different threads: the first anchors have the best
-        scores, and take longest.
-        """
-        n = min(self.threads * SHARES if self.pool else 1, len(wanted.target))
-        order = np.argsort(wanted.limits[:, 0] - wanted.limits[:, 1], kind="stable")
-        pieces = [order[first::n] for first in range(n)]
-        results: list[Result] = [*wanted.target]
-        for piece, some in zip(
-            pieces, (self.pool.map if self.pool else map)(function, map(wanted.rows, pieces)), strict=True
-        ):
-            for row, result in zip(piece.tolist(), some, strict=True):
-                results[row] = result
-        return results
-
     def extend(self, scene: Scene, wanted: Wanted) -> list[Outcome]:
         """What each of the anchors leads to, all with the walls that are there now."""
-        return self._each(lambda some: self._extend(scene, some, scene.walls), wanted)
+        return [outcome for some in self._run(scene, wanted, scene.walls) for outcome in _outcomes(*some)]
 
     def find_poor(self, scene: Scene, anchors: Anchors, foresight: Foresight) -> np.ndarray:
         """Which anchors are known to lead to no alignment where no wall is near, (n,) bool.
@@ -116,13 +92,15 @@ class Extending:
             told = (np.diff(told[:, PARTS_END], prepend=0) == 0 for told, _, _ in self._run(scene, some, walls))
             return [is_poor for piece in told for is_poor in piece.tolist()]
 
-        wanted = unforeseen(anchors.take(unsure))
-        poor[unsure] = self._each(judge, wanted._replace(ends=foresight.r[unsure], last=foresight.last[unsure]))
+        n = min(self.threads * SHARES, len(unsure))
+        pieces = [unsure[first::n] for first in range(n)]
+        wanted = (
+            Wanted(anchors.target[some], anchors.query[some], anchors.limits[some], foresight.r[some], foresight.last[some])
+            for some in pieces
+        )
+        for some, judged in zip(pieces, (self.pool.map if self.pool else map)(judge, wanted), strict=True):
+            poor[some] = judged
         return poor
-
-    def _extend(self, scene: Scene, wanted: Wanted, walls: Walls) -> list[Outcome]:
-        n_walls = int(walls.used[0])
-        return [outcome for some in self._run(scene, wanted, walls) for outcome in _outcomes(*some, n_walls)]
 
     def _run(self, scene: Scene, wanted: Wanted, walls: Walls) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """What `extend_anchors` tells, some anchors after the other, with the extender of this thread."""
@@ -130,7 +108,7 @@ class Extending:
             self._own.extender = Extender(self.params.scores, self.params.ydrop)
         extender, done = self._own.extender, 0
         while done < len(wanted.target):
-            left = wanted.rows(slice(done, None))
+            left = wanted.behind(done)
             *told, lack = extend_anchors(
                 extender.scratch, scene.sequences[:2], left, extender.rule, walls, self.costs, self.limits
             )
@@ -140,11 +118,11 @@ class Extending:
             yield tuple(told)
 
 
-def _outcomes(told: np.ndarray, runs: np.ndarray, parts: np.ndarray, n_walls: int) -> list[Outcome]:
+def _outcomes(told: np.ndarray, runs: np.ndarray, parts: np.ndarray) -> list[Outcome]:
     outcomes, run, part = [], 0, 0
     for *region, cells, runs_end, parts_end in told.tolist():
         some = _parts(runs[run:runs_end], parts[part:parts_end]) if part < parts_end else []
-        outcomes.append(Outcome(some, tuple(region), n_walls, cells))
+        outcomes.append(Outcome(some, tuple(region), cells))
         run, part = runs_end, parts_end
     return outcomes
 

@@ -43,10 +43,6 @@ class Progress(NamedTuple):
     waits: np.ndarray = np.zeros(0, np.bool_)
 
 
-NOTHING = Progress([])
-"""The beginning."""
-
-
 class Keeper:
     """Keeps the progress of two sequences in a folder; work None: nowhere."""
 

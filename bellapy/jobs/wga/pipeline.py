@@ -11,13 +11,14 @@ import numpy as np
 
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.jobs.wga.anchoring import REPEATS, anchors_of
-from bellapy.jobs.wga.gapped import TURNS, Aligner
-from bellapy.jobs.wga.kept import NOTHING, Keeper, Progress
+from bellapy.jobs.wga.gapped import Aligner
+from bellapy.jobs.wga.kept import Keeper
 from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.preset import passes_of
 from bellapy.jobs.wga.rejoin import rejoin
-from bellapy.jobs.wga.scene import Anchors, Sequences, sequences_of
+from bellapy.jobs.wga.scene import Anchors, Scene, sequences_of
 from bellapy.jobs.wga.select import Taken, drop_copies, one_to_one
+from bellapy.jobs.wga.turns import TURNS
 from bellapy.params.wga import WgaParams
 from bellapy.records.genomes import Alignment, Genome
 from bellapy.report.progress import progress
@@ -95,44 +96,50 @@ def _align(target: Genome, query: Genome, params: WgaParams, means: Means) -> tu
     with means.report.stage(PresetStage("preset")) as stage:
         passes = passes_of(target, query, params, means.resources.threads)
         stage.seed_patterns = len(passes)
-    sequences, done = sequences_of(target, {1: query, -1: query.reverse()}), NOTHING
+    strands = {1: query, -1: query.reverse()}
+    sequences = sequences_of(target, strands)
+    means.resources.budget.require(
+        "the alignment of the genomes", SCENE_BYTES * (len(sequences.target) + len(sequences.query))
+    )
+    scene = Scene(
+        sequences, same=params.itself, trims=passes[0].linked, leave_out=not (params.all_copies or params.itself)
+    )  # fmt: skip
     for number, one in enumerate(passes):
         if number:
-            target, query = _without_spanned(target, query, _alignments(sequences, done)[0])
-        anchors = anchors_of(target, {1: query, -1: query.reverse()}, sequences, one, number, params, means)
+            target, strands = _without_spanned(target, strands, sequences.alignments(scene.parts))
+        anchors = anchors_of(target, strands, sequences, one, number, params, means)
         is_last = number == len(passes) - 1  # of the anchors of long seeds few are extended, and a GPU would extend all
         rules = replace(params, ydrop=one.ydrop)
-        done = _extend(sequences, anchors, passes[0].linked, number, done, rules, means if is_last else _without_gpu(means))
-    return _alignments(sequences, done)
+        _extend(scene, anchors, number, rules, means if is_last else _without_gpu(means))
+    found = sequences.alignments(scene.parts)
+    falls = [one.behind(part.fall) for one, part in zip(found, scene.parts, strict=True) if len(part.fall)]
+    return found, falls
 
 
 def _without_gpu(means: Means) -> Means:
     return means._replace(resources=replace(means.resources, device="cpu"), may_use_gpu=False)
 
 
-def _without_spanned(target: Genome, query: Genome, found: list[Alignment]) -> tuple[Genome, Genome]:
-    """The genomes with all masked that alignments span on them."""
-    taken = Taken(target, query)
+def _without_spanned(
+    target: Genome, strands: dict[int, Genome], found: list[Alignment]
+) -> tuple[Genome, dict[int, Genome]]:  # fmt: skip
+    """The target and both strands of the query with all masked that alignments span on them."""
+    taken = Taken(target, strands[1])
     for alignment in found:
         for span in taken.spans(alignment):
             span[:] = True
-    return replace(target, masked=target.masked | taken.t), replace(query, masked=query.masked | taken.q)
+    taken.t |= target.masked
+    taken.q |= strands[1].masked
+    masks = {1: taken.q, -1: np.ascontiguousarray(taken.q[::-1])}
+    return replace(target, masked=taken.t), {strand: replace(strands[strand], masked=masks[strand]) for strand in strands}
 
 
-def _alignments(sequences: Sequences, done: Progress) -> tuple[list[Alignment], list[Alignment]]:
-    found = [sequences.alignment(part) for part in done.parts]
-    falls = [one.behind(part.fall) for one, part in zip(found, done.parts, strict=True) if len(part.fall)]
-    return found, falls
-
-
-def _extend(
-    sequences: Sequences, anchors: Anchors, trims: bool, number: int, before: Progress, params: WgaParams, means: Means,
-) -> Progress:  # fmt: skip
-    """The alignments of a pass, with those of the passes before; trims : as in Scene."""
+def _extend(scene: Scene, anchors: Anchors, number: int, params: WgaParams, means: Means) -> None:
+    """Add the alignments of a pass; number : of the pass."""
     resources = means.resources
     if means.may_use_gpu:
         resources = replace(resources, device=choose_device("auto"))
-    resources.budget.require("the alignment of the genomes", SCENE_BYTES * (len(sequences.target) + len(sequences.query)))
+    n_before = len(scene.parts)
     threads = resources.budget.items("the extension of anchors", EXTENDER_BYTES, least=1, most=resources.threads)
     with (
         means.report.stage(ExtendStage("extend")) as stage,
@@ -140,13 +147,11 @@ def _extend(
         ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool,
     ):
         result = Aligner(params, replace(resources, threads=threads), pool).align(
-            sequences, anchors, same=params.itself, trims=trims, keeper=Keeper(means.work, f"aligned.{number}"),
-            begun=NOTHING._replace(parts=before.parts.copy()), advance=advance,
-        )  # fmt: skip
+            scene, anchors, keeper=Keeper(means.work, f"aligned.{number}"), advance=advance
+        )
         stage.anchors, stage.cells = result.n_extended, result.n_cells
-        stage.alignments = len(result.parts) - len(before.parts)
+        stage.alignments = len(result.parts) - n_before
         means.report.dropped.add({SPANNED: result.n_left_out})
-    return result
 
 
 def _pays_on_gpu(target: Genome, query: Genome, params: WgaParams, threads: int) -> bool:

@@ -100,7 +100,7 @@ def _load(request: Request, params: WgaParams, report: RunReport, threads: int) 
     for path, genome in ((request.target, target), (request.query or request.target, query)):
         if len(genome.codes) >= MOST_BASES:
             raise InputError(path, f"has more than {MOST_BASES:,} bases; split it, by chromosome for example")
-        masked = float(np.sum(genome.masked) / max(1, genome.n_bases))
+        masked = np.count_nonzero(genome.masked) / max(1, genome.n_bases)
         if masked > MOST_MASKED and not params.unmask:
             logger.warning(
                 "%s: %.0f %% of the bases are lower case, and no seeds come from them (--unmask)", path, 100 * masked

@@ -42,13 +42,17 @@ class Sequences(NamedTuple):
             (self.t_starts[t_owner], self.t_ends[t_owner], self.q_starts[q_owner], self.q_ends[q_owner]), axis=1
         )  # fmt: skip
 
-    def alignment(self, part: Part) -> Alignment:
-        """An alignment by the names and places of the genomes."""
-        t, q = (int(owner[0]) for owner in self.owners(np.array([part.target]), np.array([part.query])))
-        n = len(self.q_starts) // 2
-        number, strand = (q, 1) if q < n else (2 * n - 1 - q, -1)
-        t_at, q_at = part.target - int(self.t_starts[t]), part.query - int(self.q_starts[q])
-        return Alignment(part.score, t, number, strand, t_at, q_at, part.runs)
+    def alignments(self, parts: list[Part]) -> list[Alignment]:
+        """Alignments by the numbers of sequences and the places on these."""
+        at = np.array([(part.target, part.query) for part in parts], np.int64).reshape(-1, 2)
+        t, q = self.owners(*at.T)
+        at, n = at - np.stack((self.t_starts[t], self.q_starts[q]), axis=1), len(self.q_starts) // 2
+        numbers, strands = np.where(q < n, q, 2 * n - 1 - q), np.where(q < n, 1, -1)
+        places = np.column_stack((t, numbers, strands, at)).tolist()
+        return [
+            Alignment(part.score, target, query, strand, t_at, q_at, part.runs)
+            for part, (target, query, strand, t_at, q_at) in zip(parts, places, strict=True)
+        ]
 
 
 def sequences_of(target: Genome, strands: dict[int, Genome]) -> Sequences:
@@ -83,9 +87,11 @@ class Anchors(NamedTuple):
     def take(self, rows: np.ndarray) -> Anchors:
         return Anchors(*(column[rows] for column in self))
 
-    def ordered(self) -> Anchors:
-        """By falling support, then by falling score, then by target place, then by query place."""
-        return self.take(np.lexsort((self.query, self.target, -self.score, -self.support)))
+    def ordered(self, some: np.ndarray) -> Anchors:
+        """Some of them, (n,) bool, by falling support, then by falling score, then by target place, then by query place."""
+        rows = np.flatnonzero(some)
+        place = self.target[rows] << 32 | self.query[rows]  # HSPs come in nearly this order, so it is sorted fast
+        return self.take(rows[np.lexsort((place, -self.score[rows], -self.support[rows]))])
 
 
 def paths_of(t: np.ndarray, q: np.ndarray, limits: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -101,10 +107,16 @@ def paths_of(t: np.ndarray, q: np.ndarray, limits: np.ndarray, edges: np.ndarray
 
 def ends_of(part: Part) -> list[tuple[int, int]]:
     """Target and query places of both ends."""
-    operation, size = part.runs[:, 0], part.runs[:, 1]
-    t_end = part.target + int(size[operation != QUERY_ALONE].sum())
-    q_end = part.query + int(size[operation != TARGET_ALONE].sum())
-    return [(part.target, part.query), (t_end, q_end)]
+    return [(part.target, part.query), _end(part.target, part.query, part.runs)]
+
+
+@njit
+def _end(t, q, runs):
+    """The places behind a path that begins at t and q."""
+    for x in range(len(runs)):
+        t += runs[x, 1] if runs[x, 0] != QUERY_ALONE else 0
+        q += runs[x, 1] if runs[x, 0] != TARGET_ALONE else 0
+    return t, q
 
 
 class Spanned(NamedTuple):
@@ -117,19 +129,21 @@ class Spanned(NamedTuple):
     query: np.ndarray
 
     def add(self, part: Part) -> None:
-        for span in self._spans(part):
-            span[:] = True
+        t, t_end, q, q_end = self._edges(part)
+        self.target[t:t_end] = True
+        self.query[q:q_end] = True
 
-    def _spans(self, part: Part) -> tuple[np.ndarray, np.ndarray]:
-        """Views of the bases between the ends of an alignment."""
+    def _edges(self, part: Part) -> tuple[int, int, int, int]:
+        """Begin and end of what lies between the ends of an alignment, on both genomes."""
         (t, q), (t_end, q_end) = ends_of(part)
         if q >= len(self.query):
             q, q_end = 2 * len(self.query) - q_end, 2 * len(self.query) - q
-        return self.target[t:t_end], self.query[q:q_end]
+        return t, t_end, q, q_end
 
     def meets(self, part: Part) -> bool:
         """Whether a base of those between the ends of an alignment is spanned, on either genome."""
-        return any(span.any() for span in self._spans(part))
+        t, t_end, q, q_end = self._edges(part)
+        return bool(self.target[t:t_end].any() or self.query[q:q_end].any())
 
 
 @njit
@@ -216,8 +230,8 @@ class Scene:
         self.waits = np.zeros(0, np.bool_)
 
     def go_on(self, progress: Progress) -> None:
-        """Take over what a stopped run has found."""
-        for part in progress.parts:
+        """Take over how far a stopped run was; its first alignments are those that are here."""
+        for part in progress.parts[len(self.parts) :]:
             self.add(part)
         self.n_first, self.n_extended, self.n_left_out = progress.n_first, progress.n_extended, progress.n_left_out
         self.n_cells, self.waits = progress.n_cells, progress.waits

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.jit import njit, njit_inner, njit_vector
 from bellapy.compute.threads import map_threads
 from bellapy.jobs.wga.ungapped import LENGTH, N_SEEDS, QUERY, TARGET
 from bellapy.params.wga import SAMPLED, WgaParams
@@ -68,7 +68,7 @@ def support_of(hsps: np.ndarray, edges: np.ndarray, sizes: tuple[int, int], para
 
     near = chains_through(np.full(len(t), bridged))
     score = chains_through(np.maximum(near, bridged))
-    order = np.lexsort((q, t, -score))
+    order = np.lexsort((t << 32 | q, -score))  # HSPs of a strand come by place, so the first of both sorts is fast
     owners = np.zeros(sizes[0], np.int32), np.zeros(sizes[1] // 2, np.int32)
     has_ground = claim(order[score[order] > bridged], t, q, length, *owners)
     limits = np.ascontiguousarray(edges.T)
@@ -135,16 +135,29 @@ def claim(order, t, q, length, on_target, on_query):
     """
     gets, half = np.zeros(len(t), np.bool_), len(on_query)
     for i in order:
-        t_free = q_free = 0
-        for x in range(length[i]):
-            t_free += on_target[t[i] + x] == 0
-            q_free += on_query[_at(q[i] + x, half)] == 0
-        gets[i] = 2 * min(t_free, q_free) >= length[i]
-        for x in range(length[i] if gets[i] else 0):
-            t_at, q_at = t[i] + x, _at(q[i] + x, half)
-            on_target[t_at] = on_target[t_at] or i + 1
-            on_query[q_at] = on_query[q_at] or i + 1
+        n = length[i]
+        q_begin = q[i] if q[i] < half else 2 * half - q[i] - n
+        on_t, on_q = on_target[t[i] : t[i] + n], on_query[q_begin : q_begin + n]
+        gets[i] = 2 * min(_n_free(on_t), _n_free(on_q)) >= n
+        if gets[i]:
+            _take_free(on_t, i + 1)
+            _take_free(on_q, i + 1)
     return gets
+
+
+@njit_vector
+def _n_free(owners):
+    free = np.int32(0)
+    for x in range(len(owners)):
+        free += np.int32(owners[x] == 0)
+    return free
+
+
+@njit_vector
+def _take_free(owners, owner):
+    number = np.int32(owner)
+    for x in range(len(owners)):
+        owners[x] = number if owners[x] == 0 else owners[x]
 
 
 @njit

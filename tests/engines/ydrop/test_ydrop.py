@@ -20,7 +20,7 @@ from bellapy.engines.ydrop.diagonal import extend_left, extend_right, table_of, 
 from bellapy.engines.ydrop.extend import Extender
 from bellapy.engines.ydrop.rule import CHUNK, cell_type
 from bellapy.engines.ydrop.sweep import Sides
-from bellapy.engines.ydrop.walls import add_wall, is_clear, no_walls, on_wall
+from bellapy.engines.ydrop.walls import add_wall, box_of, is_clear, no_walls, on_wall
 from bellapy.jobs.wga.ungapped import HspRule
 from bellapy.params.wga import DEFAULT_SCORES, HOXD70, GapScores
 from bellapy.records.bases import encode
@@ -114,6 +114,37 @@ def test_no_path_touches_a_wall():
     assert changed > 5
 
 
+def test_walls_hold_what_they_held_when_paths_are_added():
+    """A thread extends with walls to which another one adds paths, up to several times their room."""
+    rng = np.random.default_rng(6)
+    extender, changed = Extender(DEFAULT_SCORES, 9400), 0
+    query, target = make_pair(rng, 150, 0.1)
+    sides = [sides for sides, *_ in both_directions(query, target)]
+    walls, known = no_walls(len(query) + len(target)), []
+    for _ in range(60):
+        known.append((walls, [extender.inspect(side, walls) for side in sides]))
+        q, t, runs = random_path(rng, len(query), len(target))
+        walls = add_wall(walls, q, t + int(rng.integers(0, 100)), runs)
+    for earlier, ends in known:
+        assert [extender.inspect(side, earlier) for side in sides] == ends
+        changed += [extender.inspect(side, walls) for side in sides] != ends
+    assert changed > 5 and len(walls.pieces) > 2 * len(known[0][0].pieces)
+
+
+def test_a_box_holds_just_the_cells_of_the_latest_paths():
+    rng = np.random.default_rng(7)
+    walls = no_walls(800)
+    for _ in range(50):
+        since = walls.used
+        paths = [random_path(rng, 300, 300) for _ in range(rng.integers(1, 3))]
+        for path in paths:
+            walls = add_wall(walls, *path)
+        cells = [cell for q, t, runs in paths for cell in naive_wga.cells_of_path(q, t, runs.tolist())]
+        if cells:
+            q, t = np.array(cells).T
+            assert box_of(walls, since).tolist() == [min(q + t), max(q + t), min(q - t), max(q - t)]
+
+
 @njit
 def is_clear_of(walls, q, t, region, since):
     return is_clear(walls, q, t, region, since)
@@ -140,7 +171,7 @@ def test_a_region_is_clear_where_no_path_comes_near():
             assert not (is_free and within.any())
             near = (sums >= -left - 150) & (sums <= right + 150) & (diagonals >= low - 150) & (diagonals <= high + 150)
             assert is_free or near.any()
-            assert is_clear_of(walls, q, t, (left, right, low, high), int(walls.used[0]))
+            assert is_clear_of(walls, q, t, (left, right, low, high), walls.used)
             n_clear += is_free
     assert n_clear > 20
 

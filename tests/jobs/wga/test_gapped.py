@@ -5,22 +5,25 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 from genomes import genome_of
 from strategies import mutate, random_bases
 
 from bellapy.compute.resources import Resources
-from bellapy.engines.ydrop.extend import Extender
+from bellapy.engines.ydrop.extend import NEVER, Extender
 from bellapy.engines.ydrop.foresight import none_known
 from bellapy.engines.ydrop.sweep import Sides
 from bellapy.engines.ydrop.walls import no_walls
-from bellapy.jobs.wga import gapped
-from bellapy.jobs.wga.extending import Extending, joined, unforeseen
-from bellapy.jobs.wga.gapped import Aligner, are_close, next_anchor, next_anchors
-from bellapy.jobs.wga.kept import Keeper, Part, Progress
+from bellapy.jobs.wga import ahead, gapped
+from bellapy.jobs.wga.ahead import next_due, paths_with
+from bellapy.jobs.wga.extending import Extending, Wanted, joined
+from bellapy.jobs.wga.gapped import Aligner, are_close
+from bellapy.jobs.wga.kept import NOWHERE, Keeper, Part, Progress
 from bellapy.jobs.wga.means import Means
 from bellapy.jobs.wga.pipeline import align_genomes
 from bellapy.jobs.wga.scene import Anchors, Scene, Sequences, Spanned, ends_of, paths_of, stretch_around
 from bellapy.jobs.wga.select import stretches
+from bellapy.jobs.wga.turns import Turns, next_anchor
 from bellapy.params.wga import make_wga_params
 from bellapy.records.bases import encode
 from bellapy.records.genomes import PAIR, QUERY_ALONE, TARGET_ALONE, Alignment
@@ -42,6 +45,19 @@ def anchors_at(sequences: Sequences, places: list[tuple[int, int]], score) -> An
     return Anchors(t, q, score, score, edges, paths_of(t, q, edges, edges))
 
 
+def align(aligner: Aligner, sequences: Sequences, anchors: Anchors, *, trims: bool = False, keeper: Keeper = NOWHERE):
+    """The alignments of two sequences that have none yet."""
+    scene = Scene(sequences, same=False, leave_out=not aligner.params.all_copies, trims=trims)
+    return aligner.align(scene, anchors, keeper=keeper)
+
+
+def turns_of(q: np.ndarray, t: np.ndarray, path: np.ndarray | None = None, waits: np.ndarray | None = None) -> Turns:
+    """Turns of anchors of which nothing is known."""
+    no = np.zeros((2, len(q)), np.bool_)
+    path, waits = np.arange(len(q)) if path is None else path, no[0] if waits is None else waits
+    return Turns(q, t, path, waits, no[1], none_known(len(q)))
+
+
 def test_anchors_are_left_out_where_both_sequences_are_spanned():
     spanned = Spanned(np.zeros(100, np.bool_), np.zeros(100, np.bool_))
     spanned.add(Part(9000, 20, 40, np.array([(PAIR, 10), (TARGET_ALONE, 5), (PAIR, 10)], np.int64)))
@@ -50,22 +66,22 @@ def test_anchors_are_left_out_where_both_sequences_are_spanned():
         (20, 40, left_out), (44, 59, left_out), (45, 59, waits), (44, 60, waits), (19, 40, waits), (45, 60, at_once),
     ]  # fmt: skip
     for t, q, expected in places:
-        some, waiting = (np.array([t]), np.array([q])), np.zeros(1, np.bool_)
-        assert next_anchor(no_walls(200), some[1], some[0], 0, spanned, waiting, none_known(1)) == expected
-        assert waiting[0] == (expected == waits)
+        turns = turns_of(np.array([q]), np.array([t]))
+        assert next_anchor(no_walls(200), spanned, turns, 0) == expected
+        assert turns.waits[0] == (expected == waits)
 
 
 def test_anchors_that_wait_come_last_and_only_if_nothing_better_spans_both():
-    spanned, waits = Spanned(np.zeros(100, np.bool_), np.zeros(100, np.bool_)), np.zeros(3, np.bool_)
+    spanned = Spanned(np.zeros(100, np.bool_), np.zeros(100, np.bool_))
     spanned.target[10:20] = True
-    t, q = np.array([10, 50, 15]), np.array([30, 70, 90])
+    turns = turns_of(np.array([30, 70, 90]), np.array([10, 50, 15]))
 
     def following(turn: int) -> tuple[int, int, int]:
-        return next_anchor(no_walls(200), q, t, turn, spanned, waits, none_known(3))
+        return next_anchor(no_walls(200), spanned, turns, turn)
 
-    assert following(0) == (1, 0, 0) and waits.tolist() == [True, False, False]
+    assert following(0) == (1, 0, 0) and turns.waits.tolist() == [True, False, False]
     spanned.query[85:95] = True
-    assert following(2) == (3, 1, 0) and waits.tolist() == [True, False, False]
+    assert following(2) == (3, 1, 0) and turns.waits.tolist() == [True, False, False]
     spanned.query[25:35] = True
     assert following(3) == (6, 1, 0)
 
@@ -83,7 +99,7 @@ def test_foresight_changes_nothing(monkeypatch):
     both = both_strands(target, query)
     anchors = anchors_at(both, places, [3000 + (t * 7 + q * 3) % 1000 for t, q in places])
     params = make_wga_params({"ydrop": 2000})
-    plain = Aligner(params).align(both, anchors)
+    plain = align(Aligner(params), both, anchors)
     asked = []
 
     def foretold(sequences, t, q, scores, ydrop, means):
@@ -102,7 +118,9 @@ def test_foresight_changes_nothing(monkeypatch):
         return found
 
     monkeypatch.setattr(gapped, "foresee", foretold)
-    told = Aligner(params).align(both, anchors)
+    told = align(Aligner(params), both, anchors)
+    with ThreadPoolExecutor(3) as pool:
+        assert same(align(Aligner(params, Resources(threads=3), pool), both, anchors), told)
     assert asked and plain[1:5] == told[1:5] and plain.n_cells > told.n_cells
     for one, other in zip(plain.parts, told.parts, strict=True):
         assert one[:3] == other[:3] and np.array_equal(one.runs, other.runs)
@@ -128,26 +146,29 @@ def same(one: Progress, other: Progress) -> bool:
 
 
 def test_anchors_ahead_of_their_turn_change_nothing(monkeypatch):
-    """Those whose surroundings have changed in the meantime are extended again."""
-    redone, is_free = [], gapped.is_free
-    monkeypatch.setattr(gapped, "is_free", lambda *where: redone.append(not is_free(*where)) or is_free(*where))
-
-    def following(walls, q, t, path, begin, most, *others) -> np.ndarray:
-        """All next anchors, though many lead to one path."""
-        turns = [begin]
-        while len(turns) < most[0] and turns[-1] < 2 * len(q):
-            turns.append(next_anchor(walls, q, t, turns[-1] + 1, *others)[0])
-        return np.array([turn for turn in turns if turn < 2 * len(q)])
-
-    for seed in range(6):
-        monkeypatch.setattr(gapped, "next_anchors", following if seed % 2 else next_anchors)
-        params = make_wga_params({"ydrop": 2000, "all_copies": seed < 3})
+    """Those whose surroundings have changed in the meantime are extended again, be they of one path or of many."""
+    redone, is_free = [], ahead.is_free
+    monkeypatch.setattr(ahead, "is_free", lambda *where: redone.append(not is_free(*where)) or is_free(*where))
+    for seed in range(8):
+        params = make_wga_params({"ydrop": 2000, "all_copies": seed < 3, "sensitive": seed == 6})
         both, anchors = planted(seed)
-        plain = Aligner(params).align(both, anchors, trims=seed == 5)
+        anchors = anchors._replace(path=np.arange(len(anchors.path)) >> seed % 4)
+        plain = align(Aligner(params), both, anchors, trims=seed == 5)
         with ThreadPoolExecutor(3) as pool:
-            ahead = Aligner(params, Resources(threads=3), pool).align(both, anchors, trims=seed == 5)
-        assert same(plain, ahead) and len(plain.parts) > 3 and plain.waits.any() == (not params.all_copies)
+            threaded = align(Aligner(params, Resources(threads=3), pool), both, anchors, trims=seed == 5)
+        assert same(plain, threaded) and len(plain.parts) > 3 and plain.waits.any() == (not params.all_copies)
     assert any(redone) and not all(redone)
+
+
+def test_what_a_thread_raises_ends_the_alignment(monkeypatch):
+    both, anchors = planted(1)
+
+    def fail(self, scene, wanted):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(Extending, "extend", fail)
+    with ThreadPoolExecutor(2) as pool, pytest.raises(MemoryError, match="no room"):
+        align(Aligner(make_wga_params({}), Resources(threads=2), pool), both, anchors)
 
 
 class Stops(Keeper):
@@ -169,10 +190,10 @@ class Stops(Keeper):
 def test_a_stopped_run_goes_on_from_any_turn():
     both, anchors = planted(4)
     aligner, keeper = Aligner(make_wga_params({"ydrop": 2000})), Stops(Progress([]))
-    whole = aligner.align(both, anchors, keeper=keeper)
+    whole = align(aligner, both, anchors, keeper=keeper)
     assert any(progress.at > len(progress.waits) for progress in keeper.saved_all[:-1])
     for begin in keeper.saved_all[:: len(keeper.saved_all) // 5]:
-        assert same(aligner.align(both, anchors, keeper=Stops(begin)), whole)
+        assert same(align(aligner, both, anchors, keeper=Stops(begin)), whole)
 
 
 def test_anchors_told_poor_lead_to_no_alignment():
@@ -195,7 +216,8 @@ def test_anchors_told_poor_lead_to_no_alignment():
             found.score[x, side], found.r[x, side], found.last[x, side] = end.score, end.r, end.last
     found.known[:] = True
     poor = extending.find_poor(scene, anchors, found)
-    outcomes = extending.extend(scene, unforeseen(anchors))
+    nothing = np.full((len(t), 2), NEVER), np.zeros((len(t), 2), np.int64)
+    outcomes = extending.extend(scene, Wanted(t, q, anchors.limits, *nothing))
     leads_to_none = np.array([not outcome.parts for outcome in outcomes])
     low, far = found.score.sum(axis=1) < params.gappedthresh, found.r.max(axis=1) >= 60
     assert np.array_equal(poor, leads_to_none & low)
@@ -213,7 +235,7 @@ def test_copies_of_a_repeat_are_extended_a_few_times_only():
     both = both_strands(target, query)
     anchors = anchors_at(both, places, [3000 + t + q for t, q in places])
     some, every = (Aligner(make_wga_params({"ydrop": 4000, "all_copies": copies})) for copies in (False, True))
-    fewer, all_of_them = some.align(both, anchors), every.align(both, anchors)
+    fewer, all_of_them = align(some, both, anchors), align(every, both, anchors)
     few, many = fewer.parts, all_of_them.parts
     assert all_of_them.n_left_out == 0 and len(many) > 20
     assert fewer.n_left_out > 10 and fewer.n_extended + fewer.n_left_out <= 36 and len(few) < len(many)
@@ -230,11 +252,11 @@ def test_weak_anchors_count_near_ends_only(monkeypatch):
     both = both_strands(target, query)
     anchors = anchors_at(both, [(100, 100), (3220, 3220)], [3000, 2000])
     params = make_wga_params({"ydrop": 1000})
-    assert len(Aligner(params).align(both, anchors).parts) == 2
+    assert len(align(Aligner(params), both, anchors).parts) == 2
     two = both._replace(t_starts=np.array([0, 3000]), t_ends=np.array([3000, len(target)]))  # no end of the same sequence
-    assert len(Aligner(params).align(two, anchors._replace(limits=two.edges(*anchors[:2]))).parts) == 1
+    assert len(align(Aligner(params), two, anchors._replace(limits=two.edges(*anchors[:2]))).parts) == 1
     monkeypatch.setattr(gapped, "CLOSE", 1000)
-    assert len(Aligner(params).align(both, anchors).parts) == 1
+    assert len(align(Aligner(params), both, anchors).parts) == 1
 
 
 def test_copies_are_left_out_whatever_their_strand_and_sequence():
@@ -257,7 +279,7 @@ def test_an_extension_stays_within_its_limits():
     both = both_strands(encode(text), encode(text))
     anchors = anchors_at(both, [(300, 300)], [3000])
     for limits in ([0, 600, 0, 600], [100, 600, 0, 600], [0, 600, 150, 420], [0, 500, 0, 600]):
-        (part,) = Aligner(make_wga_params({})).align(both, anchors._replace(limits=np.array([limits]))).parts
+        (part,) = align(Aligner(make_wga_params({})), both, anchors._replace(limits=np.array([limits]))).parts
         begin, end = max(limits[0], limits[2]), min(limits[1], limits[3])
         assert part[1:3] == (begin, begin) and part.runs.tolist() == [[PAIR, end - begin]]
 
@@ -269,7 +291,7 @@ def test_what_earlier_alignments_span_is_left_out_of_later_ones():
     target, query = first + second, second + random_bases(rng, 100) + first + random_bases(rng, 500) + first[200:] + second
     both = both_strands(encode(target), encode(query))
     anchors = anchors_at(both, [(100, 400), (500, len(query) - 100)], [9000, 8000])
-    whole, trimmed = (Aligner(make_wga_params({})).align(both, anchors, trims=trims).parts for trims in (False, True))
+    whole, trimmed = (align(Aligner(make_wga_params({})), both, anchors, trims=trims).parts for trims in (False, True))
     assert len(whole) == len(trimmed) == 2 and whole[0][:3] == trimmed[0][:3]
     assert whole[1].target <= 200 and ends_of(whole[1])[1] == ends_of(trimmed[1])[1] == (600, len(query))
     assert trimmed[1].target == ends_of(trimmed[0])[1][0] >= 400
@@ -301,21 +323,47 @@ def test_a_stretch_around_an_anchor_is_that_of_its_definition():
 
 
 def test_anchors_ahead_lead_to_different_paths():
-    both, _ = planted(1)
     n = 1 << 21
     t = np.array([10, 20, 5000, 30, n, 7])
     q = np.array([15, 20, 5010, 9000, n, 7])
-    scene, waits = Scene(both, same=False, leave_out=False), np.zeros(6, np.bool_)
-    walls = no_walls(8 * n)
+    spanned = Spanned(*(np.zeros(0, np.bool_) for _ in range(2)))
     edges = np.zeros((6, 4), np.int64)
     limits = edges + np.array([[1], [2], [0], [1], [0], [0]])
-    by_place = ((0, (9, 9), [0, 3, 4]), (1, (9, 9), [1, 3, 4]), (0, (2, 9), [0, 3]), (6, (9, 9), []))
-    by_limits = ((0, (9, 9), [0, 1, 2, 4]), (0, (2, 9), [0, 1]), (0, (3, 9), [0, 1, 2]), (0, (1, 2), [0, 1]))
+    by_place = ((0, (9, 9), [1, 3, 4]), (0, (2, 9), [1, 3]), (2, (9, 9), [3, 4, 5]), (5, (9, 9), []))
+    by_limits = ((0, (9, 9), [1, 2, 3, 4]), (0, (2, 9), [1, 2, 3]), (0, (1, 9), [1]), (0, (9, 2), [1, 2]))
     for cases, some in ((by_place, edges), (by_limits, limits)):
         path = paths_of(t, q, some, edges)
         for begin, most, expected in cases:
-            found = next_anchors(walls, q, t, path, begin, most, scene.spanned, waits, none_known(6))
+            paths, over = paths_with(path, np.ones(6, np.bool_)), np.zeros(0, np.int64)
+            found = next_due(paths, no_walls(8 * n), spanned, turns_of(q, t, path), over, begin, most)
             assert found.tolist() == expected
+
+
+def test_a_path_has_its_next_anchor_when_the_turn_of_one_is_over():
+    """Random anchors, some of them spanned on both genomes and never due, taken in turns of any size."""
+    rng = np.random.default_rng(12)
+    for _ in range(50):
+        n = 40
+        path, some = rng.integers(0, 8, n), rng.random(n) < 0.8
+        is_out = rng.random(n) < 0.3
+        spanned, turns = Spanned(is_out, is_out), turns_of(np.arange(n), np.arange(n), path, some)
+        expected = {
+            number: [x for x in range(1, n) if some[x] and path[x] == number and not is_out[x]] for number in range(8)
+        }
+        paths, turn, held = paths_with(path, some), n, list[int]()  # the second turn of the first anchor
+        while any(expected.values()):
+            over = [x for x in held if rng.random() < 0.5]
+            turn = max([turn, *(n + x for x in over)])
+            for number in range(8):
+                is_held = any(path[x] == number for x in held if x not in over)
+                expected[number] = [x for x in expected[number] if x not in over and (is_held or n + x > turn)]
+            held = [x for x in held if x not in over]
+            busy = {path[x] for x in held}
+            due = sorted(of[0] for number, of in expected.items() if of and number not in busy)
+            most = int(rng.integers(0, 4))
+            found = next_due(paths, no_walls(2 * n), spanned, turns, n + np.array(over, np.int64), turn, (most, most))
+            assert (found - n).tolist() == due[:most]
+            held += (found - n).tolist()
 
 
 def test_close_places_are_those_of_the_definition():
