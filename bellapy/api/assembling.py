@@ -21,7 +21,7 @@ from bellapy.engines.trace import map_paths
 from bellapy.io.gfa import Link, Segment, format_fasta, format_gfa
 from bellapy.io.outputs import GFA, ending_of, open_output
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.assemble.contigs import Contig, settle
+from bellapy.jobs.assemble.contigs import Contig, settle, without_unaligned
 from bellapy.jobs.assemble.drafting import Drafter
 from bellapy.jobs.assemble.hits import Spans
 from bellapy.jobs.assemble.layout import Layout
@@ -272,7 +272,7 @@ class Assembler:
 
     def _finished(self, contigs: list[Contig], depth: np.ndarray, layout: Layout, reads: ReadTable) -> Assembly:
         """The contigs in their last order, with names."""
-        settled = [settle(one) for one in contigs]
+        settled = [settle(without_unaligned(one, layout.graph)) for one in contigs]
         order = sorted(range(len(settled)), key=lambda i: (-len(settled[i].codes), settled[i].codes.tobytes()))
         settled, depth = [settled[i] for i in order], depth[order]
         rank = np.append(np.argsort(order), -1)  # the last one is of reads without a contig

@@ -35,7 +35,9 @@ class _Words:
         _, self.number, self.times = np.unique(np.concatenate(words), return_inverse=True, return_counts=True)
         self.begins = np.cumsum(sizes) - sizes
         self._order, self._first = np.argsort(self.number, kind="stable"), np.cumsum(self.times) - self.times
-        self._period = np.array([n if one.circular else 2 * len(self.number) + NEAR for n, one in zip(sizes, contigs, strict=True)])
+        self._period = np.array(
+            [n if one.circular else 2 * len(self.number) + NEAR for n, one in zip(sizes, contigs, strict=True)]
+        )
 
     def alone(self, contig: int) -> np.ndarray:
         """Mask of the words of a contig that stand nowhere else, (n,) bool."""

@@ -145,6 +145,14 @@ def rejoin(contigs: list[Contig], layout: Layout) -> list[Contig]:
     return done + [one for end, one in ends.items() if end < one.reads[0] ^ 1]
 
 
+def without_unaligned(contig: Contig, graph: Graph) -> Contig:
+    """The contig without what its last reads have beside the reads that go on: it may be of another copy of a repeat."""
+    if contig.circular:
+        return contig
+    first, last = graph.unaligned(contig.reads[0] ^ 1), graph.unaligned(contig.reads[-1])
+    return contig._replace(codes=contig.codes[first : len(contig.codes) - last])
+
+
 def settle(contig: Contig) -> Contig:
     """The contig on the strand, and if it is a circle from the place, that its smallest word tells."""
     words = words_of(contig.codes, contig.circular)
