@@ -1,8 +1,9 @@
-"""Where contigs may go on: only through overlaps that hold sequence which all contigs together have once.
+"""Where contigs may go on: only through overlaps that stand in all contigs together once.
 
 An overlap within a repeat may join two of its copies.  Where other reads show both ways, there is a fork; but these reads
 may be missing, or lie inside reads of another copy.  So a contig ends at such an overlap, and the overlap becomes a link.
-What reads have beside the alignment, where they may be taken for bad ends, makes no overlap sure.
+What reads have beside the alignment, where they may be taken for bad ends, makes no overlap sure.  An overlap of two repeats
+is sure where no other place has both.
 The same holds for a read whose end repeats its beginning: a line whose ends are copies of a repeat is no circle.
 """
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from bellapy.jobs.assemble.contigs import Contig
 from bellapy.jobs.assemble.graph import Graph
-from bellapy.jobs.assemble.words import WORD, words_of
+from bellapy.jobs.assemble.words import WORD, distinct, words_of
 
 LEAST, SHARE = 100, 0.02  # words that no other place has, of an overlap that is sure: a wrong base makes 31
 TELLING = 20  # such words between two overlaps, which tell where the sequence there stands
@@ -26,18 +27,21 @@ MANY = 50  # times of a word from which on it is not looked where it stands: it 
 class _Words:
     """The words of all contigs, and where else each of them stands.
 
-    number : (n_words,) int64, the same for equal words.  times : (n_different,) int64.
+    number : (n_words,) int64, the same for equal words.  times : (n_different,) int64.  begins : (n_contigs,) int64, where the
+    words of each contig begin.
     """
 
     def __init__(self, contigs: Sequence[Contig]):
-        words = [words_of(one.codes, one.circular) for one in contigs]
-        sizes = np.array([len(some) for some in words])
-        _, self.number, self.times = np.unique(np.concatenate(words), return_inverse=True, return_counts=True)
+        its = [words_of(one.codes, one.circular) for one in contigs]
+        sizes, circular = np.array([len(some) for some in its]), np.array([one.circular for one in contigs])
+        words = np.concatenate(its)
+        self._order = np.argsort(words)
+        is_new = np.diff(words[self._order], prepend=~words[self._order[:1]]) != 0
+        self._first = np.flatnonzero(is_new)
+        self.number, self.times = np.empty(len(words), np.int64), np.diff(np.append(self._first, len(words)))
+        self.number[self._order] = np.cumsum(is_new) - 1
         self.begins = np.cumsum(sizes) - sizes
-        self._order, self._first = np.argsort(self.number, kind="stable"), np.cumsum(self.times) - self.times
-        self._period = np.array(
-            [n if one.circular else 2 * len(self.number) + NEAR for n, one in zip(sizes, contigs, strict=True)]
-        )
+        self._period = np.where(circular, sizes, 2 * len(words) + NEAR)  # of places on a contig
 
     def alone(self, contig: int) -> np.ndarray:
         """Mask of the words of a contig that stand nowhere else, (n,) bool."""
@@ -45,7 +49,7 @@ class _Words:
         return self.times[self.number[self.begins[contig] : end]] == 1
 
     def of_copy(self, words: np.ndarray) -> int:
-        """How many of some words, (n,) int64, which follow each other, one other place has together, at the most.
+        """How many of some words, (n,) int64 indices, which follow each other, one other place has together, at the most.
 
         All places that share some of the words themselves, as the units of a tandem array do, are one: of an array the
         contigs may have too few units.
@@ -62,8 +66,9 @@ class _Words:
             for shift in (0, NEAR // 2):
                 place = contig * (len(self.number) + NEAR) + (diagonal + shift) % self._period[contig] // NEAR
                 place[np.isin(place, place[is_one])] = -1
-                held = np.unique(place * len(words) + own) // len(words)
-                most = max(most, int(np.unique(held, return_counts=True)[1].max(initial=0)))
+                held = distinct(place * len(words) + own) // len(words)  # a place for each word that it has
+                begins = np.flatnonzero(np.diff(held, prepend=-2))
+                most = max(most, int(np.diff(begins, append=len(held)).max(initial=0)))
         return most + int((n == 0).sum())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -126,12 +127,14 @@ def close_variants(contigs: list[Contig], graph: Graph, left: np.ndarray) -> lis
     return [one for i, one in enumerate(closed) if i not in left_out]
 
 
-def rejoin(contigs: list[Contig], layout: Layout) -> list[Contig]:
-    """The contigs as they were before they had to end at some arcs: else what these overlap by would stand there twice."""
-    graph = layout.graph
+def rejoin(contigs: Sequence[Contig], graph: Graph, left: np.ndarray) -> list[Contig]:
+    """The contigs as they were before they had to end at some arcs: else what these overlap by would stand there twice.
+
+    left : (n_arcs,) bool, these arcs.
+    """
     ends = {one.reads[-1]: one for some in contigs if not some.circular for one in (some, _turned(some))}
     done = [one for one in contigs if one.circular]
-    for arc in np.flatnonzero(layout.left).tolist():
+    for arc in np.flatnonzero(left).tolist():
         source, target = int(graph.arcs.source[arc]), int(graph.arcs.target[arc])
         if source not in ends or target ^ 1 not in ends or source == target ^ 1:
             continue

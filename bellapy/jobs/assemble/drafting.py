@@ -37,7 +37,7 @@ class Drafter:
 
     def ends_more(self, contigs: Sequence[Contig]) -> bool:
         """Whether contigs, which may be polished, show joints that are not sure; the next draft has none of these."""
-        arcs, lines = find_unsure(rejoin(contigs, self.layout), self.layout.graph)
+        arcs, lines = find_unsure(rejoin(contigs, self.layout.graph, self.layout.left), self.layout.graph)
         arcs &= ~self.layout.left
         if lines:
             self._lines |= set(lines)
