@@ -21,7 +21,7 @@ from bellapy.engines.trace import map_paths
 from bellapy.io.gfa import Link, Segment, format_fasta, format_gfa
 from bellapy.io.outputs import GFA, ending_of, open_output
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.assemble.contigs import Contig, settle
+from bellapy.jobs.assemble.contigs import Contig, settle, without_unaligned
 from bellapy.jobs.assemble.drafting import Drafter
 from bellapy.jobs.assemble.hits import Spans
 from bellapy.jobs.assemble.layout import Layout
@@ -50,8 +50,9 @@ from bellapy.report.run_report import RunReport, Stage
 from bellapy.version import __version__
 
 COPIES = 5
-"""K-mers that the genome has up to so many times link corrected reads.  These are few, and paths tell copies of repeats
-apart.  A molecule with some copies and repeats of its own, as a mitochondrion, has hardly any k-mers that are rarer."""
+"""Sequence that the genome has up to so many times links reads, which correction and paths then tell apart: there are reads
+that lie in repeats from end to end.  A molecule with some copies and repeats of its own, as a mitochondrion, has hardly any
+k-mers that are rarer."""
 
 
 class Assembly(NamedTuple):
@@ -186,11 +187,12 @@ class Assembler:
 
     def _correct(self, reads: ReadSet) -> tuple[list[np.ndarray], list[str]]:
         """Codes of what is used of these reads, and their names."""
-        finding = replace(self.params, filter=replace(self.params.filter, min_overlap=SHORTEST_USED))
+        finding = _of_copies(self.params)
+        finding = replace(finding, filter=replace(finding.filter, min_overlap=SHORTEST_USED))
         with self._part() as part:
 
             def find() -> tuple[Overlaps, tuple[Scoring, ...]]:
-                return overlap_reads(reads, finding, part)
+                return overlap_reads(reads, finding, part, copies=COPIES)
 
             overlaps, steps = find() if self.work is None else keep_overlaps(self.work, find)
             give_back_freed()
@@ -218,12 +220,12 @@ class Assembler:
 
         def find() -> Overlaps:
             with self._part() as part:
-                copies = COPIES if exact else 1
-                overlaps, steps = overlap_reads(reads, self.params, part, with_paths=exact, copies=copies)
                 if not exact:
-                    return overlaps
+                    return overlap_reads(reads, self.params, part)[0]
+                finding = _of_copies(self.params)
+                overlaps, steps = overlap_reads(reads, finding, part, with_paths=True, copies=COPIES)
                 whole = reads, overlaps, lambda some, paths: some
-                settled = with_min_overlap(self.params, reads.lengths)
+                settled = with_min_overlap(finding, reads.lengths)
                 return join_overlaps(list(paths_stage([whole], len(overlaps), steps, settled, part)) or [overlaps])
 
         return self._once("overlaps", find)
@@ -270,7 +272,7 @@ class Assembler:
 
     def _finished(self, contigs: list[Contig], depth: np.ndarray, layout: Layout, reads: ReadTable) -> Assembly:
         """The contigs in their last order, with names."""
-        settled = [settle(one) for one in contigs]
+        settled = [settle(without_unaligned(one, layout.graph)) for one in contigs]
         order = sorted(range(len(settled)), key=lambda i: (-len(settled[i].codes), settled[i].codes.tobytes()))
         settled, depth = [settled[i] for i in order], depth[order]
         rank = np.append(np.argsort(order), -1)  # the last one is of reads without a contig
@@ -284,6 +286,11 @@ class Assembler:
         self.details.contigs = [asdict(ContigLine(s.name, len(s.codes), s.circular, s.depth)) for s in segments]
         _tell(segments)
         return Assembly(segments, links, reads, self.report)
+
+
+def _of_copies(params: Params) -> Params:
+    """The same where overlaps may lie in sequence with COPIES copies."""
+    return replace(params, seeds=params.seeds._replace(max_copies=max(COPIES, params.seeds.max_copies)))
 
 
 def _forget_both_ways(reads: ReadSet) -> None:

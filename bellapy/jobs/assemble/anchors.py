@@ -1,8 +1,9 @@
-"""Where contigs may go on: only through overlaps that hold sequence which all contigs together have once.
+"""Where contigs may go on: only through overlaps that stand in all contigs together once.
 
 An overlap within a repeat may join two of its copies.  Where other reads show both ways, there is a fork; but these reads
 may be missing, or lie inside reads of another copy.  So a contig ends at such an overlap, and the overlap becomes a link.
-What reads have beside the alignment, where they may be taken for bad ends, makes no overlap sure.
+What reads have beside the alignment, where they may be taken for bad ends, makes no overlap sure.  An overlap of two repeats
+is sure where no other place has both.
 The same holds for a read whose end repeats its beginning: a line whose ends are copies of a repeat is no circle.
 """
 
@@ -15,10 +16,60 @@ import numpy as np
 
 from bellapy.jobs.assemble.contigs import Contig
 from bellapy.jobs.assemble.graph import Graph
-from bellapy.jobs.assemble.words import WORD, words_of
+from bellapy.jobs.assemble.words import WORD, distinct, words_of
 
-LEAST, SHARE = 100, 0.02  # words that all contigs have once, of an overlap that is sure: a wrong base makes 31
+LEAST, SHARE = 100, 0.02  # words that no other place has, of an overlap that is sure: a wrong base makes 31
 TELLING = 20  # such words between two overlaps, which tell where the sequence there stands
+NEAR = 1000  # bases by which the gaps of two copies may differ
+MANY = 50  # times of a word from which on it is not looked where it stands: it counts as standing everywhere
+
+
+class _Words:
+    """The words of all contigs, and where else each of them stands.
+
+    number : (n_words,) int64, the same for equal words.  times : (n_different,) int64.  begins : (n_contigs,) int64, where the
+    words of each contig begin.
+    """
+
+    def __init__(self, contigs: Sequence[Contig]):
+        its = [words_of(one.codes, one.circular) for one in contigs]
+        sizes, circular = np.array([len(some) for some in its]), np.array([one.circular for one in contigs])
+        words = np.concatenate(its)
+        self._order = np.argsort(words)
+        is_new = np.diff(words[self._order], prepend=~words[self._order[:1]]) != 0
+        self._first = np.flatnonzero(is_new)
+        self.number, self.times = np.empty(len(words), np.int64), np.diff(np.append(self._first, len(words)))
+        self.number[self._order] = np.cumsum(is_new) - 1
+        self.begins = np.cumsum(sizes) - sizes
+        self._period = np.where(circular, sizes, 2 * len(words) + NEAR)  # of places on a contig
+
+    def alone(self, contig: int) -> np.ndarray:
+        """Mask of the words of a contig that stand nowhere else, (n,) bool."""
+        end = np.append(self.begins, len(self.number))[contig + 1]
+        return self.times[self.number[self.begins[contig] : end]] == 1
+
+    def of_copy(self, words: np.ndarray) -> int:
+        """How many of some words, (n,) int64 indices, which follow each other, one other place has together, at the most.
+
+        All places that share some of the words themselves, as the units of a tandem array do, are one: of an array the
+        contigs may have too few units.
+        """
+        numbers = self.number[words]
+        n = np.where(self.times[numbers] < MANY, self.times[numbers], 0)
+        step = np.arange(int(n.sum())) - np.repeat(np.cumsum(n) - n, n)
+        other = self._order[np.repeat(self._first[numbers], n) + step]
+        own = np.repeat(np.arange(len(words)), n)
+        own, other = own[other != words[own]], other[other != words[own]]
+        contig, is_one = np.searchsorted(self.begins, other, side="right") - 1, np.isin(other, words)
+        most = 0
+        for diagonal in (other - own, other + own):  # a copy on the same strand, and one on the other
+            for shift in (0, NEAR // 2):
+                place = contig * (len(self.number) + NEAR) + (diagonal + shift) % self._period[contig] // NEAR
+                place[np.isin(place, place[is_one])] = -1
+                held = distinct(place * len(words) + own) // len(words)  # a place for each word that it has
+                begins = np.flatnonzero(np.diff(held, prepend=-2))
+                most = max(most, int(np.diff(begins, append=len(held)).max(initial=0)))
+        return most + int((n == 0).sum())
 
 
 def find_unsure(contigs: Sequence[Contig], graph: Graph) -> tuple[np.ndarray, list[int]]:
@@ -26,15 +77,13 @@ def find_unsure(contigs: Sequence[Contig], graph: Graph) -> tuple[np.ndarray, li
     found, lines = np.zeros(len(graph), bool), list[int]()
     if not contigs:
         return found, lines
-    words = [words_of(one.codes, one.circular) for one in contigs]
-    _, number, times = np.unique(np.concatenate(words), return_inverse=True, return_counts=True)
-    once = np.split(times[number] == 1, np.cumsum([len(some) for some in words])[:-1])
-    for one, alone in zip(contigs, once, strict=True):
+    words = _Words(contigs)
+    for i, one in enumerate(contigs):
         if one.circular and len(one.reads) == 1:
-            if alone[: one.again - WORD].sum() < _least(one.again):
+            if words.alone(i)[: one.again - WORD].sum() < _least(one.again):
                 lines.append(one.reads[0] >> 1)
         else:
-            found[_of_contig(one, alone, graph)] = True
+            found[_of_contig(i, one, words, graph)] = True
     return found | np.isin(graph.keys, graph.complements[found]), lines
 
 
@@ -43,13 +92,12 @@ def _least(n: np.ndarray | int) -> np.ndarray:
     return np.maximum(LEAST, SHARE * n)
 
 
-def _of_contig(contig: Contig, alone: np.ndarray, graph: Graph) -> list[int]:
-    """The arcs at which a contig has to end.
+def _of_contig(number: int, contig: Contig, words: _Words, graph: Graph) -> list[int]:
+    """The arcs at which a contig, that of a number, has to end.
 
     Of several in a row, between which there is no such sequence either, these are the first and the last one.
-
-    alone : (n_words,) bool, words that all contigs have once.
     """
+    alone = words.alone(number)
     steps = [*contig.reads, contig.reads[0]] if contig.circular else contig.reads
     arcs = np.array([graph.first[v] + graph.targets(v).index(w) for v, w in pairwise(steps)], np.int64)
     before = np.concatenate([[0], np.cumsum(np.tile(alone, 2 if contig.circular else 1))])
@@ -60,6 +108,8 @@ def _of_contig(contig: Contig, alone: np.ndarray, graph: Graph) -> list[int]:
     start = (scale * (start + its.head)).astype(np.int64)
     start = np.minimum(start, end)
     poor = np.flatnonzero(before[end] - before[start] < _least(end - start))
+    held = [words.begins[number] + np.arange(start[i], end[i]) % len(alone) for i in poor]
+    poor = poor[np.array([len(some) - words.of_copy(some) < _least(len(some)) for some in held], bool)]
     if not len(poor):
         return []
     arcs, start, end = arcs[poor], before[start[poor]], before[end[poor]]

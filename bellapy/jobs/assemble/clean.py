@@ -58,8 +58,9 @@ def clean_graph(graph: Graph, inner: Inner, alike: Alike) -> Cleaned:
     """Take away what hides the way through a graph."""
     total = np.zeros(3, np.int64)
     for _ in range(TURNS):
+        weak = drop_weak(graph)
         popped = pop_bubbles(graph, inner, alike) + drop_parallel(graph, inner, alike)
-        done = drop_tips(graph, inner, alike), popped, drop_weak(graph)
+        done = drop_tips(graph, inner, alike), popped, weak
         total += done
         if not any(done):
             break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -126,6 +127,35 @@ def close_variants(contigs: list[Contig], graph: Graph, left: np.ndarray) -> lis
     return [one for i, one in enumerate(closed) if i not in left_out]
 
 
+def rejoin(contigs: Sequence[Contig], graph: Graph, left: np.ndarray) -> list[Contig]:
+    """The contigs as they were before they had to end at some arcs: else what these overlap by would stand there twice.
+
+    left : (n_arcs,) bool, these arcs.
+    """
+    ends = {one.reads[-1]: one for some in contigs if not some.circular for one in (some, _turned(some))}
+    done = [one for one in contigs if one.circular]
+    for arc in np.flatnonzero(left).tolist():
+        source, target = int(graph.arcs.source[arc]), int(graph.arcs.target[arc])
+        if source not in ends or target ^ 1 not in ends or source == target ^ 1:
+            continue
+        one, other = ends.pop(source), _turned(ends.pop(target ^ 1))
+        codes = np.concatenate([one.codes, other.codes[graph.arcs.overlap[arc] :]])
+        if one.reads == other.reads:
+            done.append(one._replace(codes=one.codes[: len(one.codes) - graph.arcs.overlap[arc]], circular=True))
+        else:
+            joined = Contig(codes, False, one.reads + other.reads)
+            ends |= {joined.reads[-1]: joined, joined.reads[0] ^ 1: _turned(joined)}
+    return done + [one for end, one in ends.items() if end < one.reads[0] ^ 1]
+
+
+def without_unaligned(contig: Contig, graph: Graph) -> Contig:
+    """The contig without what its last reads have beside the reads that go on: it may be of another copy of a repeat."""
+    if contig.circular:
+        return contig
+    first, last = graph.unaligned(contig.reads[0] ^ 1), graph.unaligned(contig.reads[-1])
+    return contig._replace(codes=contig.codes[first : len(contig.codes) - last])
+
+
 def settle(contig: Contig) -> Contig:
     """The contig on the strand, and if it is a circle from the place, that its smallest word tells."""
     words = words_of(contig.codes, contig.circular)
@@ -135,12 +165,11 @@ def settle(contig: Contig) -> Contig:
     word = np.take(contig.codes, np.arange(at, at + WORD), mode="wrap")
     forward = tuple(word) <= tuple(reversed_codes(word))
     if not contig.circular:
-        return contig if forward else contig._replace(codes=reversed_codes(contig.codes), reads=_turned_path(contig.reads))
+        return contig if forward else _turned(contig)
     if forward:
         return contig._replace(codes=np.roll(contig.codes, -at))
-    codes = np.roll(contig.codes, -(at + WORD))
-    return contig._replace(codes=reversed_codes(codes), reads=_turned_path(contig.reads))
+    return _turned(contig._replace(codes=np.roll(contig.codes, -(at + WORD))))
 
 
-def _turned_path(reads: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(v ^ 1 for v in reads[::-1])
+def _turned(contig: Contig) -> Contig:
+    return contig._replace(codes=reversed_codes(contig.codes), reads=tuple(v ^ 1 for v in contig.reads[::-1]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellapy.jobs.assemble.anchors import find_unsure
-from bellapy.jobs.assemble.contigs import Chosen, Contig, choose_contigs
+from bellapy.jobs.assemble.contigs import Chosen, Contig, choose_contigs, rejoin
 from bellapy.jobs.assemble.layout import Layout, lay_out
 from bellapy.params.assemble import AssembleParams
 from bellapy.records import Overlaps, ReadSet
@@ -37,7 +37,8 @@ class Drafter:
 
     def ends_more(self, contigs: Sequence[Contig]) -> bool:
         """Whether contigs, which may be polished, show joints that are not sure; the next draft has none of these."""
-        arcs, lines = find_unsure(contigs, self.layout.graph)
+        arcs, lines = find_unsure(rejoin(contigs, self.layout.graph, self.layout.left), self.layout.graph)
+        arcs &= ~self.layout.left
         if lines:
             self._lines |= set(lines)
             self._lay_out()

@@ -112,6 +112,11 @@ class Graph:
         """The vertices that arcs of a vertex lead to."""
         return self.arcs.target[self.first[vertex] : self.first[vertex + 1]].tolist()
 
+    def unaligned(self, vertex: int) -> int:
+        """The last bases of a vertex that are aligned to none of those that its arcs lead to; 0: it has no arcs."""
+        tails = self.arcs.tail[self.first[vertex] : self.first[vertex + 1]]
+        return int(tails.min()) if len(tails) else 0
+
     def matrix(self, values: np.ndarray) -> csr_array:
         """A matrix with a value for each arc, at its source and its target."""
         shape = self.n_vertices, self.n_vertices

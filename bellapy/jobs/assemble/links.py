@@ -69,9 +69,10 @@ def _of_graph(contigs: Sequence[Contig], graph: Graph) -> dict[Way, int]:
     for number, is_turned in begins.values():
         end = contigs[number].reads[0] ^ 1 if is_turned else contigs[number].reads[-1]
         for arc in range(graph.first[end], graph.first[end + 1]):
-            other = begins.get(int(graph.arcs.target[arc]))
-            if other is not None:
-                found[_standard((number, is_turned, *other))] = int(graph.arcs.overlap[arc])
+            target = int(graph.arcs.target[arc])
+            if target in begins:
+                aligned = int(graph.arcs.overlap[arc]) - graph.unaligned(end) - graph.unaligned(target ^ 1)
+                found[_standard((number, is_turned, *begins[target]))] = aligned
     return found
 
 

@@ -8,6 +8,7 @@ from layouts import graph_of
 from bellapy.jobs.assemble.anchors import find_unsure
 from bellapy.jobs.assemble.contigs import Contig
 from bellapy.jobs.assemble.turns import find_turns
+from bellapy.records.bases import reversed_codes
 
 
 def random_codes(seed: int, n: int) -> np.ndarray:
@@ -43,6 +44,27 @@ def test_an_overlap_within_a_repeat_joins_nothing():
     assert ends_of(contig, chain((0, 8000), (5000, 13_000))) == {(0, 1)}
     assert ends_of(contig, chain((0, 8000), (3500, 13_000))) == set()  # 500 bases of the overlap are before the repeat
     assert ends_of(contig, chain((0, 8000), (3980, 13_000))) == {(0, 1)}  # too few to be sure
+
+
+def test_an_overlap_of_two_repeats_beside_each_other_is_sure():
+    """Each stands in another contig, but nowhere are they together; where one of them is all of the overlap, it is not."""
+    both = np.concatenate([ONE, REPEAT[:2500], OTHER[:2500], TWO])
+    elsewhere = [Contig(np.concatenate([random_codes(i, 500), some, random_codes(i + 5, 500)]), False, (2 * i,))
+                 for i, some in ((8, REPEAT), (9, OTHER))]  # fmt: skip
+    contig, graph = Contig(both, False, (0, 2)), chain((0, 8500), (4500, 13_000))
+    assert not find_unsure([contig, *elsewhere], graph)[0].any()
+    assert find_unsure([contig, *elsewhere], chain((0, 8500), (6460, 13_000)))[0].any()
+    together = Contig(reversed_codes(np.concatenate([both[4000:9000], random_codes(5, 400)])), False, (16,))
+    assert find_unsure([contig, together], graph)[0].all()
+    on_a_circle = Contig(np.roll(together.codes, 2000), True, (16,), 400)
+    assert find_unsure([contig, on_a_circle], graph)[0].any(), "it stands on both sides of where the circle is cut"
+
+
+def test_an_overlap_of_units_of_an_array_is_not_sure():
+    """The next place has all units but one: the genome may have more of them."""
+    array = Contig(np.concatenate([ONE, np.tile(REPEAT[:1500], 4), TWO]), False, (0, 2))
+    graph = chain((0, 9900), (4100, 14_000))
+    assert find_unsure([array], graph)[0].all()
 
 
 def test_what_is_not_aligned_does_not_make_an_overlap_sure():

@@ -182,6 +182,16 @@ def test_names_of_a_draft_are_unique(here):
     assert outcome.code == 1 and "draft.fa: record 2: the name 'a' occurs twice" in outcome.err
 
 
+def test_reads_within_repeats_bring_contigs_through():
+    """Four copies of 4,500 bases, one percent apart from each other, and reads of up to 4,400."""
+    rng, repeat = np.random.default_rng(7), random_bases(8, 4500)
+    parts = [random_bases(i, 20_000) + noisy_copy(rng, repeat, 0.005)[0] for i in range(10, 14)]
+    circle = Molecule("".join(parts), 1.0, True)
+    reads = reads_of([circle], 4, depth=30, mean=4000, error=0.005)
+    (found,) = bellapy.assemble({name: text[:4400] for name, text in reads.items()}, threads=2).segments
+    assert found.circular and is_rotation(LETTERS[found.codes].tobytes().decode(), circle.sequence)
+
+
 GENOMES = range(int(os.environ.get("ASSEMBLE_GENOMES", "0"))) or (2, 28, 137)
 
 

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from layouts import graph_of
 
 from bellapy.io.gfa import Segment, format_fasta, format_gfa
-from bellapy.jobs.assemble.contigs import Contig, close_variants, leave_out_inner, settle, words_of
+from bellapy.jobs.assemble.contigs import (
+    Contig,
+    close_variants,
+    leave_out_inner,
+    rejoin,
+    settle,
+    without_unaligned,
+    words_of,
+)
 from bellapy.jobs.assemble.links import find_links
 from bellapy.records.bases import LETTERS, reversed_codes
 
@@ -80,6 +88,38 @@ def test_a_circle_is_kept_in_the_place_of_more_than_a_turn():
     line, inner = linear(np.concatenate([circle, circle[:300]])), Contig(other[:4000], True, (8,))
     found = leave_out_inner([linear(other), line, Contig(circle, True, (6,)), inner], graph_of({}, np.full(5, 1000)), 1)
     assert [(len(one.codes), one.circular) for one in found] == [(9000, False), (5000, True)]
+
+
+def test_contigs_are_joined_again_where_they_had_to_end():
+    """Three pieces, one of which is turned; with one arc more they are a circle."""
+    codes = random_codes(5, 9000)
+    line = {(0, 2): 2000, (2, 4): 2000}
+    pieces = [linear(codes[:4000], 0), Contig(reversed_codes(codes[2000:7000]), False, (3,)), linear(codes[4000:], 4)]
+    other = Contig(random_codes(6, 3000), True, (8, 10))
+    for more in ({}, {(4, 0): 4000}):
+        arcs = {**line, **more}
+        lengths = np.array([4000, 5000, 5000, 1000, 2000, 2000])
+        graph = graph_of(
+            {**arcs, **{(w ^ 1, v ^ 1): lengths[w >> 1] - lengths[v >> 1] + n for (v, w), n in arcs.items()}}, lengths
+        )
+        circle, *lines = sorted(rejoin([*pieces, other], graph, np.ones(len(graph), bool)), key=lambda one: len(one.codes))
+        assert circle == other
+        (found,) = lines
+        expected = Contig(codes[:8000] if more else codes, bool(more), (0, 2, 4))
+        assert found.circular == expected.circular and len(found.reads) == 3
+        assert np.array_equal(settle(found).codes, settle(expected).codes)
+    assert len(rejoin([*pieces, other], graph, np.zeros(len(graph), bool))) == 4
+
+
+def test_contigs_end_without_what_is_aligned_to_no_read_behind():
+    codes, lengths = random_codes(5, 4000), np.full(3, 4000)
+    graph = graph_of({(0, 2): 1000, (3, 1): 1000, (4, 0): 500, (1, 5): 500}, lengths)
+    graph.arcs = graph.arcs._replace(tail=np.where(graph.arcs.source == 0, 30, np.where(graph.arcs.source == 1, 12, 0)))
+    assert np.array_equal(without_unaligned(linear(codes, 0), graph).codes, codes[12:-30])
+    assert np.array_equal(without_unaligned(linear(codes, 2), graph).codes, codes)
+    assert np.array_equal(without_unaligned(Contig(codes, True, (0,)), graph).codes, codes)
+    ends = [without_unaligned(linear(codes, 0), graph), linear(np.concatenate([codes[1000:], random_codes(6, 1000)]), 2)]
+    assert [link.cigar for link in find_links(ends, graph)] == ["2970M"]
 
 
 def test_ends_in_the_same_repeat_are_linked():

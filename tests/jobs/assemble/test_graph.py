@@ -197,6 +197,14 @@ def test_reads_of_two_copies_are_parted_where_others_span_the_repeat():
     assert arcs_of(graph) == mirrored(right)
 
 
+def test_the_end_of_a_chromosome_stays_beside_an_overlap_within_a_repeat():
+    """4 is the last read; 6 lies on another chromosome, and overlaps 2 by less than both overlap reads of their own."""
+    right = {(0, 2): 200, (2, 4): 200, (8, 6): 200, (6, 10): 200}
+    graph = graph_of(mirrored({**right, (2, 6): 700}), np.full(6, 1000))
+    assert clean.clean_graph(graph, inner_of([0] * 6), never) == (0, 0, 2)
+    assert arcs_of(graph) == mirrored(right)
+
+
 def test_a_crossing_stays():
     """No read spans the repeat: longer overlaps do not tell which way is right."""
     arcs = mirrored({(0, 4): 100, (0, 6): 300, (2, 4): 200, (2, 6): 400})
@@ -210,3 +218,10 @@ def test_the_only_way_out_of_a_read_stays():
     graph = graph_of(arcs, np.full(3, 1000))
     assert sorted(graph.shared.tolist()) == [895, 895, 898, 898]
     assert clean.drop_weak(graph) == 0 and arcs_of(graph) == arcs
+
+
+def test_bases_that_are_aligned_to_nothing_behind():
+    """Of two arcs the one that leaves fewer of them counts."""
+    graph = graph_of(mirrored({(0, 2): 200, (0, 4): 300}), np.full(3, 1000))
+    graph.arcs = graph.arcs._replace(tail=np.where(graph.arcs.source == 0, graph.arcs.length - 180, 7))
+    assert [graph.unaligned(v) for v in range(6)] == [20, 0, 0, 7, 0, 7]
