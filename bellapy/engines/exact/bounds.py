@@ -27,6 +27,7 @@ BLOCK = 32
 
 ROUNDS = 8
 PROGRESS = 0.5  # another round is worth it if the last one left at most this share of the area
+HOPE = 8  # an alignment that scores less than such a part of what is possible leaves too much to a grid
 FULL = 255  # a count that stays: it may be too high, which only weakens the bound
 
 
@@ -255,12 +256,13 @@ def bound_region(
         first = None
         both = (rows, columns, across), (columns, rows, down)
         across, down = map_threads(partial(_narrow, known=known, slack=scores.gap_open, ends=ends), both, threads)
+        region = Region(rows, columns, across, known, scores.gap_open, ends, ends)
         before, area = area, across.area(n)
+        if is_worth(area, n, on_gpu) and upper_bound(region) <= HOPE * known:
+            return _by_grid(query, target, scores, region, threads, on_gpu)
         if area > PROGRESS * before:
             break
-    region = Region(rows, columns, across, known, scores.gap_open, ends, ends)
-    is_left = is_worth(area, n, known, upper_bound(region), on_gpu)
-    return _by_grid(query, target, scores, region, threads) if is_left else region
+    return region
 
 
 def upper_bound(region: Region) -> int:
@@ -270,9 +272,11 @@ def upper_bound(region: Region) -> int:
     return most if region.limits is None else min(most, int(region.limits.ahead.max()))
 
 
-def _by_grid(query: np.ndarray, target: np.ndarray, scores: Scores, region: Region, threads: int) -> Region:
+def _by_grid(
+    query: np.ndarray, target: np.ndarray, scores: Scores, region: Region, threads: int, on_gpu: bool = False
+) -> Region:
     """The same region with the tighter bounds of a grid."""
-    matrix = Matrix(query, target, scores, region.known, region.from_start, BLOCK, threads)
+    matrix = Matrix(query, target, scores, region.known, region.from_start, BLOCK, threads, on_gpu)
     corridor = region.corridor
     limits = find_limits(matrix, corridor.first, corridor.last)
     first = np.maximum(corridor.first, np.minimum.accumulate(limits.first[::-1])[::-1])

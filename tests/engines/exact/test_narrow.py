@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellapy.engines.exact import align, bounds, cpu, grid, guess, heights, narrow, rule, sweeps, words
+from bellapy.engines.exact import align, bounds, cpu, grid, guess, heights, narrow, rule, sweeps, windows, words
 from bellapy.engines.exact.align import align_one
 from bellapy.engines.exact.rule import Scores, as_target
 
@@ -49,10 +49,13 @@ def text(codes) -> str:
 @pytest.fixture(autouse=True)
 def small_grids(monkeypatch):
     """Grids, several levels of them, and windows for short sequences."""
-    for name, value in {"FLAT": 8, "LEAST_ROWS": 32, "FINER": 2, "MOST_BANDS": 400, "HALF_WIDTH": 8}.items():
+    for name, value in {"FLAT": 8, "LEAST_ROWS": 32, "FINER": 2, "MOST_BANDS": 400}.items():
         monkeypatch.setattr(narrow, name, value)
-    for name, value in {"WINDOW_SHARE": 1, "WORTH": 0, "WIDE": 0, "HOPE": 1 << 20}.items():
+    for name, value in {"HALF_WIDTH": 8, "STEP": 16, "PART_ROWS": 64, "EARLY": 32}.items():
+        monkeypatch.setattr(windows, name, value)
+    for name, value in {"WINDOW_SHARE": 1, "WORTH": 0, "WIDE": 0}.items():
         monkeypatch.setattr(narrow, name, value)
+    monkeypatch.setattr(bounds, "HOPE", 1 << 20)
     for name, value in {"LEAST_ROWS": 64, "FLAT": 2}.items():
         monkeypatch.setattr(heights, name, value)
 
@@ -67,8 +70,15 @@ def scores_of_cells(query, target, scores, is_global):
 
 
 @settings(max_examples=EXAMPLES or 25, deadline=None)
-@given(pairs(120), st.sampled_from(SCORES), st.booleans(), st.sampled_from([0, 1, 30, 1 << 20]), st.booleans())
-def test_bounds_hold_in_every_cell(pair, scores, is_global, less, with_windows):
+@given(
+    pairs(120),
+    st.sampled_from(SCORES),
+    st.booleans(),
+    st.sampled_from([0, 1, 30, 1 << 20]),
+    st.booleans(),
+    st.sampled_from([1, 3]),
+)
+def test_bounds_hold_in_every_cell(pair, scores, is_global, less, with_windows, threads):
     """Of a cell on an alignment that scores what is known: no bound is below what is true, and no interval leaves it out."""
     query, target = pair[0], as_target(pair[1])
     behind, ahead = scores_of_cells(query, target, scores, is_global)
@@ -76,7 +86,7 @@ def test_bounds_hold_in_every_cell(pair, scores, is_global, less, with_windows):
     known = best - less if is_global else max(1, best - less)
     n, m = len(query), len(target)
     whole = bounds.whole(n, m)
-    matrix = narrow.Matrix(query, target, scores, known, is_global, bounds.BLOCK, 1)
+    matrix = narrow.Matrix(query, target, scores, known, is_global, bounds.BLOCK, threads)
     with pytest.MonkeyPatch.context() as patch:
         if not with_windows:
             patch.setattr(narrow, "PASSES", 0)
@@ -224,8 +234,10 @@ def test_an_inversion_leaves_little(monkeypatch):
     query = rng.integers(0, 4, 60_000).astype(np.uint8)
     target = np.where(rng.random(len(query)) < 0.02, rng.integers(0, 4, len(query)), query).astype(np.uint8)
     target[30_000:34_000] = 3 - target[30_000:34_000][::-1]
-    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20, "HALF_WIDTH": 128}.items():
+    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20}.items():
         monkeypatch.setattr(narrow, name, value)
+    for name, value in {"HALF_WIDTH": 128, "STEP": 256}.items():
+        monkeypatch.setattr(windows, name, value)
     found, work = align_one(query, target, Scores(), "local")
     assert work.upper < found.score + 2_000 and work.forward < len(query) ** 2 / 50, work
 
@@ -237,8 +249,10 @@ def test_copies_of_repeats_cost_little(monkeypatch):
     for at in range(0, len(query) - 300, 400):
         query[at : at + 300] = np.where(rng.random(300) < 0.05, rng.integers(0, 4, 300), unit)
     target = np.where(rng.random(len(query)) < 0.1, rng.integers(0, 4, len(query)), query).astype(np.uint8)
-    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20, "HALF_WIDTH": 128, "PASSES": 1}.items():
+    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20, "PASSES": 1}.items():
         monkeypatch.setattr(narrow, name, value)
+    for name, value in {"HALF_WIDTH": 128, "STEP": 256}.items():
+        monkeypatch.setattr(windows, name, value)
     known, area = guess.lower_bound(query, as_target(target), Scores(), "local"), []
     for worth in (0, 1 << 60):
         monkeypatch.setattr(narrow, "WORTH", worth)
