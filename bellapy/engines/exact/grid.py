@@ -124,8 +124,7 @@ def _fill_gains(query, grid, first, last, k, begin, places, costs):
 
 def fill_gains(grid: Grid, query: np.ndarray, target: np.ndarray, k: int, costs: Costs, threads: int) -> None:
     """Count for all bands of a grid which words of k bases can be matched there; costs : of such words."""
-    begin, places = np.zeros(4**k + 1, np.int64), np.empty(len(target), np.int32)
-    index_words(target, k, begin, places)
+    begin, places = index_words(target, k, threads)
 
     def fill(blocks: tuple[int, int]) -> None:
         _fill_gains(query, grid, *blocks, k, begin, places, costs)
@@ -269,7 +268,8 @@ def gains_behind(grid: Grid, costs: Costs, known: np.ndarray) -> np.ndarray:
 def _mark_alive(grid, costs, behind, ahead, need, first, last, alive):
     """alive : (any,) bool, False, filled: bands that a path may touch which gains `need` or more.
 
-    first, last : blocks to look at, the latter excluded.  grid, costs : Grid, Costs.  behind : as `gains_behind` has it.  ahead : the same of the turned grid, turned back.
+    grid, costs : Grid, Costs.  behind : as `gains_behind` has it.  ahead : the same of the turned grid, turned back.
+    first, last : blocks to look at, the latter excluded.
     """
     n, blocks = widest(grid), len(grid.low)
     entry, exit_ = np.empty(n, np.int64), np.empty(n, np.int64)

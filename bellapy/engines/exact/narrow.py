@@ -25,14 +25,15 @@ from bellapy.engines.exact.rule import Scores
 from bellapy.engines.exact.windows import HALF_WIDTH, STEP, Way, tighten
 from bellapy.engines.exact.words import break_cost, near_word_length, word_costs
 
-WORTH, GPU_WORTH = 1 << 36, 1 << 43  # cells beyond which a grid saves more than it takes: a GPU computes 3e12 a second
-WIDE = 1 << 15  # columns of an interval on average, likewise
-MOST_BANDS = 1 << 25  # of all blocks
+WORTH, GPU_WORTH = 1 << 36, 1 << 43  # cells beyond which tighter bounds save more than they take;
+GPU_LONG = 1 << 24  # rows beyond which a GPU needs narrow bounds, too: its strips of rows wait for each other
+WIDE = 1 << 15  # columns of an interval on average, for each thread, beyond which tighter bounds save time
+MOST_BANDS = 1 << 24  # of all blocks
 LEAST_ROWS = 1024
 FLAT = 32  # times as many rows as diagonals in a band of a block
 FINER = 2
-PROGRESS = 4  # another pass of windows follows unless the last one left less than such a part of the area
-PASSES = 1  # of windows
+PROGRESS = 4  # another pass of windows follows unless the last one left, or took away, less than such a part of the area
+PASSES = 2  # of windows, in blocks of one size
 WINDOW_SHARE = 8  # how many times fewer cells windows may have than what is left;
 MORE = 3  # but always so many times the least that they need
 
@@ -82,9 +83,10 @@ class Matrix(NamedTuple):
         return self._replace(query=self.query[::-1].copy(), target=self.target[::-1].copy())
 
 
-def is_worth(area: int, n: int, on_gpu: bool) -> bool:
+def is_worth(area: int, n: int, threads: int, on_gpu: bool) -> bool:
     """Whether tighter bounds save time, where so many cells of n rows are left."""
-    return area > max(GPU_WORTH if on_gpu else WORTH, WIDE * n)
+    least = GPU_WORTH if on_gpu and n < GPU_LONG else WORTH
+    return area > max(least, WIDE * n // threads)
 
 
 def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
@@ -112,11 +114,11 @@ def _look_closer(
     """The grid with what is alive by windows, and what is gained behind and ahead; as far as that saves time."""
     for _ in range(PASSES):
         before = grid.area
-        if not is_worth(before, len(matrix.query), matrix.on_gpu):
+        if not is_worth(before, len(matrix.query), matrix.threads, matrix.on_gpu):
             break
         behind, ahead = _tighten_both(matrix, grid, costs, behind, ahead)
         grid = mark_alive(grid, costs, behind, ahead, matrix.need, matrix.threads)
-        if _finer_by(grid) > 1 or grid.area < before // PROGRESS:
+        if _finer_by(grid) > 1 or not before // PROGRESS <= grid.area <= before - before // PROGRESS:
             break
     return grid, behind, ahead
 
@@ -219,7 +221,8 @@ def _limits(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead:
     )  # fmt: skip
     up_to, from_on = np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
     _by_row(edges, costs.match, most_behind, most_ahead, up_to, from_on)
-    low, high = _hulls(grid)
+    low, high = np.empty(len(grid.low), np.int64), np.empty(len(grid.low), np.int64)
+    _find_hulls(grid, low, high)
     begins = np.arange(0, n + 1, matrix.per_interval)
     first, last = np.full(len(begins), m + 1), np.full(len(begins), -1)
     for touched in (begins, np.minimum(begins + matrix.per_interval, n), np.maximum(begins - 1, 0)):
@@ -230,11 +233,12 @@ def _limits(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead:
     return Limits(up_to, from_on, np.maximum(first, 0), np.where(last < 0, -1, np.minimum(last, m)), at_behind, at_ahead)
 
 
-def _hulls(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
-    """First and last living diagonal of each block, (blocks,) int64; first > last for none."""
-    blocks = np.repeat(np.arange(len(grid.low)), np.diff(grid.begin))
-    bands = np.arange(len(grid.alive)) - grid.begin[blocks] + grid.low[blocks]
-    low, high = np.full(len(grid.low), 1 << 40), np.full(len(grid.low), -(1 << 40))
-    np.minimum.at(low, blocks[grid.alive], bands[grid.alive] * grid.width - grid.offset)
-    np.maximum.at(high, blocks[grid.alive], (bands[grid.alive] + 1) * grid.width - 1 - grid.offset)
-    return low, high
+@njit
+def _find_hulls(grid, low, high):
+    """First and last living diagonal of each block, (blocks,) int64, filled; first > last for none.  grid : Grid."""
+    for block in range(len(low)):
+        low[block], high[block] = 1 << 40, -(1 << 40)
+        for x in range(grid.begin[block], grid.begin[block + 1]):
+            if grid.alive[x]:
+                diagonal = (grid.low[block] + x - grid.begin[block]) * grid.width - grid.offset
+                low[block], high[block] = min(low[block], diagonal), diagonal + grid.width - 1

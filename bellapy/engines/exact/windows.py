@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
-from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.compute.threads import map_threads
 from bellapy.engines.exact.antidiagonals import LANES, Codes, Differences, Raised, differences_line
 from bellapy.engines.exact.band import cell_type, padded_codes, raised_scores
 from bellapy.engines.exact.grid import Costs, Grid, Room, cut, enter_block, exit_block, widest
@@ -225,12 +225,14 @@ def _take_over(m, grid, block, begin, end, high, exits):
 
 @njit_inner
 def _set_apart(m, grid, block, entry, window, old, high):
-    """Leave what comes to a block's first row far from a window to `_pass_by`; raise what comes beside it, or near its edges.
+    """Leave what comes far from a window to `_pass_by`; raise what comes beside it, or near its edges.
 
-    By so little that it harms none of the window's middle, where the part before is not to be above it.
-    m, grid : Frame, Grid.  entry : as `enter_block` has it, changed.  window : first and last diagonal.  old : columns that
-    `high` has.  high : as in `_fill_top`, changed.
+    By so little that nothing changes in the window's middle: the part before should be above it nowhere else.
+    m, grid : Frame, Grid.  block : what comes to its first row counts.  entry : as `enter_block` has it, changed.
+    window : first and last diagonal.  old : columns that `high` has.  high : as in `_fill_top`, changed.
     """
+    if window[0] > window[1]:
+        return
     top, near = grid.edges[block], m.half_width // 2
     for b in range(grid.begin[block + 1] - grid.begin[block]):
         begin = (grid.low[block] + b) * grid.width - grid.offset
@@ -238,10 +240,10 @@ def _set_apart(m, grid, block, entry, window, old, high):
         if beside > FAR * m.half_width:
             entry[b] = NONE
         elif entry[b] > NONE // 2:
-            entry[b] += m.gap_extend * max(0, min(near, beside) + near)
+            entry[b] += m.gap_extend * max(0, beside + near)
     for j in range(old[0], old[1] + 1):
         beside = max(window[0] - (j - top), j - top - window[1])
-        high[j - m.column] += m.gap_extend * max(0, min(near, beside) + near)
+        high[j - m.column] += m.gap_extend * max(0, beside + near)
 
 
 @njit
@@ -387,10 +389,10 @@ def _frame_of(way: Way, grid: Grid, scores: Scores, most: int) -> Frame:
 def _joined(way: Way, parts: list[Part], done: list[_Done], scores: Scores) -> np.ndarray:
     """The gains of all parts, each lowered by as much as the part before ends below what it began with."""
     grid, exits, lower = way.grid, way.behind.copy(), 0
-    far = np.full(len(exits), NONE, np.int32)
+    far = np.full(len(exits) if len(parts) > 1 else 0, NONE, np.int32)
     for k, part in enumerate(parts):
         place = slice(grid.begin[part.first], grid.begin[part.end])
-        values = done[k].exits.astype(np.int64)
+        values = done[k].exits
         if k:
             began, ended = done[k].at_start, done[k - 1].at_end
             bands, beyond = (np.empty(len(began.bands), np.int64) for _ in range(2))
@@ -404,8 +406,8 @@ def _joined(way: Way, parts: list[Part], done: list[_Done], scores: Scores) -> n
             cells[both] = np.maximum(inside, beyond[band][both] + scores.gap_open)
             reached, first = np.append(bands, cells), np.append(began.bands, began.cells)
             near = first > NONE // 2
-            lower = int((reached[near] - first[near]).max(initial=-(1 << 40)))
+            lower = int((reached[near] - first[near]).max(initial=NONE // 2))
             _pass_by(grid, way.costs, np.where(began.bands > NONE // 2, NONE, bands), part.first, part.end, far)
-            values = np.maximum(values + lower, far[place])
-        exits[place] = np.minimum(exits[place], np.maximum(values, NONE))
+            values = np.maximum(values + np.int32(lower), far[place])
+        np.minimum(exits[place], values, out=exits[place])
     return exits

@@ -110,8 +110,8 @@ def test_bounds_hold_in_every_cell(pair, scores, is_global, less, with_windows, 
 
 
 @settings(max_examples=EXAMPLES or 6, deadline=None)
-@given(pairs(400), st.sampled_from(SCORES), st.sampled_from(list(PEERS)))
-def test_alignments_within_such_bounds_are_optimal(pair, scores, mode):
+@given(pairs(400), st.sampled_from(SCORES), st.sampled_from(list(PEERS)), st.sampled_from([1, 3]))
+def test_alignments_within_such_bounds_are_optimal(pair, scores, mode, threads):
     """From nothing known, one less than the score, and the score: parasail's score, and the path found without a grid."""
     query, target = pair
     matrix = parasail.matrix_create("ACGTNM", scores.match, scores.mismatch)
@@ -132,18 +132,18 @@ def test_alignments_within_such_bounds_are_optimal(pair, scores, mode):
                 patch.setattr(align, "lower_bound", lambda *_: known)  # noqa: B023
                 if not is_narrow:
                     patch.setattr(sweeps, "is_narrow", lambda *_: False)
-                found, _ = align_one(query, target, scores, mode)
+                found, _ = align_one(query, target, scores, mode, sweeper=sweeps.Sweeper(threads))
             assert found[:5] == expected[:5]
             np.testing.assert_array_equal(found.runs, expected.runs)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("k", [3, 6])
-def test_words_are_listed_where_they_are(k):
+def test_words_are_listed_where_they_are(k, threads):
     rng = np.random.default_rng(k)
     codes = rng.integers(0, 4, 500).astype(np.uint8)
     codes[[7, 300, 301]] = 4, 5, 4
-    begin, places = np.zeros(4**k + 1, np.int64), np.empty(len(codes), np.int32)
-    words.index_words(codes, k, begin, places)
+    begin, places = words.index_words(codes, k, threads)
     for word in range(4**k):
         bases = [word >> 2 * (k - 1 - x) & 3 for x in range(k)]
         true = [i for i in range(len(codes) - k + 1) if codes[i : i + k].tolist() == bases]
@@ -259,3 +259,19 @@ def test_copies_of_repeats_cost_little(monkeypatch):
         region = bounds.bound_region(query, as_target(target), Scores(), "local", known)
         area.append(region.corridor.area(len(query)))
     assert 5 * area[0] < area[1], area
+
+
+def test_parts_of_windows_tell_as_much_as_one_whole(monkeypatch):
+    """Of a pair with gaps of up to a hundred bases: hardly more is left if the windows are cut into parts."""
+    rng = np.random.default_rng(8)
+    query = rng.integers(0, 4, 60_000).astype(np.uint8)
+    target = np.where(rng.random(len(query)) < 0.05, rng.integers(0, 4, len(query)), query).astype(np.uint8)
+    target = np.delete(target, np.concatenate([np.arange(at, at + at // 600) for at in range(2_000, 60_000, 3_000)]))
+    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20}.items():
+        monkeypatch.setattr(narrow, name, value)
+    for name, value in {"HALF_WIDTH": 128, "STEP": 256, "PART_ROWS": 8192, "EARLY": 2048}.items():
+        monkeypatch.setattr(windows, name, value)
+    whole, target = bounds.whole(len(query), len(target)), as_target(target)
+    matrix = narrow.Matrix(query, target, Scores(), guess.lower_bound(query, target, Scores(), "local"), False, 32, 1)
+    most = [narrow.find_limits(matrix._replace(threads=n), whole.first, whole.last).ahead.max() for n in (1, 3)]
+    assert matrix.known <= most[0] <= most[1] < most[0] + 300, (matrix.known, most)
