@@ -115,12 +115,11 @@ def align_one(
     if mode == "global" and (solved := solve(query[::-1].copy(), target[::-1].copy(), scores)):
         return _take_solved(pair, solved, beat, with_path)
     least = 1 if mode != "global" else None
-    known, first = _begin_bounds(pair, sweeper.threads)
     if beat is not None:
-        known, least = max(known, beat + 1), beat + 1
+        least = beat + 1
     sweeper.watch("bounds", 0.0)
-    region = bound_region(query, target, scores, mode, known, sweeper.threads, first, bool(sweeper.devices))
-    upper = upper_bound(region)
+    region = _bound(pair, sweeper, beat)
+    known, upper = region.known, upper_bound(region)
     if upper < known:
         return None, Work(known, upper, 0, 0, np.zeros((0, 2), np.int32), BLOCK, False)
     if mode == "global":
@@ -142,6 +141,21 @@ def align_one(
     del sweep
     alignment, back = _align_back(pair, sweeper, region, (row, column), score, None, True, behind)
     return alignment, work._replace(backward=back.n_cells)
+
+
+def _bound(pair: _Pair, sweeper: Sweeper, beat: int | None) -> Region:
+    """Bounds on all alignments that score as much as one that is there, or more than `beat`.
+
+    Few second strands have one that does: an alignment is looked for only where bounds allow it.
+    """
+    on_gpu = bool(sweeper.devices)
+    if beat is None:
+        known, first = _begin_bounds(pair, sweeper.threads)
+        return bound_region(*pair, known, sweeper.threads, first, on_gpu)
+    region = bound_region(*pair, beat + 1, sweeper.threads, on_gpu=on_gpu)
+    if upper_bound(region) > beat and (known := lower_bound(*pair, sweeper.threads)) > beat + 1:
+        region = bound_region(*pair, known, sweeper.threads, on_gpu=on_gpu)
+    return region
 
 
 def _begin_bounds(pair: _Pair, threads: int) -> tuple[int, list[Gains] | None]:

@@ -27,6 +27,7 @@ BLOCK = 32
 
 ROUNDS = 8
 PROGRESS = 0.5  # another round is worth it if the last one left at most this share of the area
+HOPE = 8  # an alignment that scores less than such a part of what is possible leaves too much to a grid
 FULL = 255  # a count that stays: it may be too high, which only weakens the bound
 
 
@@ -255,31 +256,35 @@ def bound_region(
         first = None
         both = (rows, columns, across), (columns, rows, down)
         across, down = map_threads(partial(_narrow, known=known, slack=scores.gap_open, ends=ends), both, threads)
+        region = Region(rows, columns, across, known, scores.gap_open, ends, ends)
         before, area = area, across.area(n)
-        if area > PROGRESS * before:
+        if is_worth(area, n, threads, on_gpu) and upper_bound(region) <= HOPE * known:
+            return _by_grid(query, target, scores, region, threads, on_gpu)
+        if not area or area > PROGRESS * before:
             break
-    region = Region(rows, columns, across, known, scores.gap_open, ends, ends)
-    is_left = is_worth(area, n, known, upper_bound(region), on_gpu)
-    return _by_grid(query, target, scores, region, threads) if is_left else region
+    return region
 
 
 def upper_bound(region: Region) -> int:
-    """The most that any alignment can score."""
+    """The most that any alignment can score; less than what is known if none scores as much."""
     both = (gains.ahead(region.to_end) for gains in (region.rows, region.columns))
     most = int(min(ahead[0] if region.from_start else ahead.max() for ahead in both))
+    if not (region.corridor.first <= region.corridor.last).any():
+        return min(most, region.known - 1)
     return most if region.limits is None else min(most, int(region.limits.ahead.max()))
 
 
-def _by_grid(query: np.ndarray, target: np.ndarray, scores: Scores, region: Region, threads: int) -> Region:
+def _by_grid(
+    query: np.ndarray, target: np.ndarray, scores: Scores, region: Region, threads: int, on_gpu: bool = False
+) -> Region:
     """The same region with the tighter bounds of a grid."""
-    matrix = Matrix(query, target, scores, region.known, region.from_start, BLOCK, threads)
+    matrix = Matrix(query, target, scores, region.known, region.from_start, BLOCK, threads, on_gpu)
     corridor = region.corridor
     limits = find_limits(matrix, corridor.first, corridor.last)
     first = np.maximum(corridor.first, np.minimum.accumulate(limits.first[::-1])[::-1])
     across = Corridor(first, np.minimum(corridor.last, np.maximum.accumulate(limits.last)))
-    if not (across.first <= across.last).any():  # nothing scores so high
-        none = np.full(len(query) + 1, region.known - 1, np.int32)
-        return region._replace(corridor=across, limits=limits._replace(behind=none, ahead=none))
+    if not (across.first <= across.last).any():
+        return region._replace(corridor=across)
     ways = (query, target, across), (target, query, transposed(across, len(query), len(target)))
     rows, columns = map_threads(lambda way: find_gains(*way, scores), ways, threads)
     return region._replace(rows=rows, columns=columns, corridor=across, limits=limits)

@@ -124,8 +124,7 @@ def _fill_gains(query, grid, first, last, k, begin, places, costs):
 
 def fill_gains(grid: Grid, query: np.ndarray, target: np.ndarray, k: int, costs: Costs, threads: int) -> None:
     """Count for all bands of a grid which words of k bases can be matched there; costs : of such words."""
-    begin, places = np.zeros(4**k + 1, np.int64), np.empty(len(target), np.int32)
-    index_words(target, k, begin, places)
+    begin, places = index_words(target, k, threads)
 
     def fill(blocks: tuple[int, int]) -> None:
         _fill_gains(query, grid, *blocks, k, begin, places, costs)
@@ -242,35 +241,42 @@ def widest(grid):
 
 
 @njit
-def _gains_behind(grid, costs, exits):
-    """`exits` of all blocks, as in `exit_block`; grid, costs : Grid, Costs."""
+def _gains_behind(grid, costs, known, exits):
+    """`exits` of all blocks, as in `exit_block`; grid, costs : Grid, Costs.  known : as in `gains_behind`."""
     n = widest(grid)
     entry = np.empty(n, np.int64)
     room = Room(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64))
     for block in range(len(grid.low)):
         enter_block(grid, block, costs, exits, entry)
         exit_block(grid, block, costs, entry, room, exits)
+        if len(known):
+            for x in range(grid.begin[block], grid.begin[block + 1]):
+                exits[x] = min(exits[x], known[x])
 
 
-def gains_behind(grid: Grid, costs: Costs) -> np.ndarray:
-    """(any,) int32 by bands of blocks: the most that a path has gained when it leaves a block."""
+def gains_behind(grid: Grid, costs: Costs, known: np.ndarray) -> np.ndarray:
+    """(any,) int32 by bands of blocks: the most that a path has gained when it leaves a block.
+
+    known : what is known of that, (any,) int32; or empty.
+    """
     exits = np.empty(len(grid.alive), np.int32)
-    _gains_behind(grid, costs, exits)
+    _gains_behind(grid, costs, known, exits)
     return exits
 
 
 @njit
-def _mark_alive(grid, costs, behind, ahead, need, alive):
+def _mark_alive(grid, costs, behind, ahead, need, first, last, alive):
     """alive : (any,) bool, False, filled: bands that a path may touch which gains `need` or more.
 
     grid, costs : Grid, Costs.  behind : as `gains_behind` has it.  ahead : the same of the turned grid, turned back.
+    first, last : blocks to look at, the latter excluded.
     """
     n, blocks = widest(grid), len(grid.low)
     entry, exit_ = np.empty(n, np.int64), np.empty(n, np.int64)
     near, far, near_on, far_on = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     whole, free_on = np.empty(n, np.int64), np.empty(n, np.int64)
     up, down = costs.up * grid.width, costs.down * grid.width
-    for block in range(blocks):
+    for block in range(first, last):
         at, size = grid.begin[block], grid.begin[block + 1] - grid.begin[block]
         all_match = np.int64(costs.match * (grid.edges[block + 1] - grid.edges[block]))
         enter_block(grid, block, costs, behind, entry)
@@ -301,17 +307,21 @@ def _mark_alive(grid, costs, behind, ahead, need, alive):
         for b in range(size):
             best = max(min(near[b] + near_on[b], far[b] + free_on[b]), near[b] + far_on[b])
             alive[at + b] |= best >= need
-    for x in range(len(alive)):
+    for x in range(grid.begin[first], grid.begin[last]):
         alive[x] &= grid.alive[x]
 
 
-def mark_alive(grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray, need: int) -> Grid:
+def mark_alive(grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray, need: int, threads: int) -> Grid:
     """The grid with those bands alive only which a path that gains `need` or more may touch.
 
     behind, ahead : what is gained at most up to the end of a block, and from its beginning on; as `gains_behind` has it.
     """
     alive = np.zeros_like(grid.alive)
-    _mark_alive(grid, costs, behind, ahead, need, alive)
+
+    def mark(blocks: tuple[int, int]) -> None:
+        _mark_alive(grid, costs, behind, ahead, need, *blocks, alive)
+
+    map_threads(mark, even_ranges(len(grid.low), 4 * threads), threads)
     return grid._replace(alive=alive)
 
 
@@ -324,6 +334,16 @@ def turned(grid: Grid, n: int, m: int) -> Grid:
     return Grid(
         (n - grid.edges)[::-1].copy(), grid.width, offset, top - grid.end, top - grid.start,
         (top - (grid.low + sizes - 1))[::-1].copy(), begin, grid.alive[::-1].copy(), grid.gain[::-1].copy(),
+    )  # fmt: skip
+
+
+def cut(grid: Grid, first: int, last: int) -> Grid:
+    """Blocks of a grid from `first` to `last`, the latter excluded."""
+    begin = grid.begin[first : last + 1]
+    bands = slice(begin[0], begin[-1])
+    return grid._replace(
+        edges=grid.edges[first : last + 1], low=grid.low[first:last], begin=begin - begin[0],
+        alive=grid.alive[bands], gain=grid.gain[bands],
     )  # fmt: skip
 
 
@@ -368,3 +388,25 @@ def finer(grid: Grid, m: int, by: int) -> Grid:
     return Grid(
         edges, width, grid.offset, start, end, low, begin, np.concatenate(parts), np.zeros(begin[-1], np.int32)
     )  # fmt: skip
+
+
+@njit
+def _carry_over(coarse, fine, by, behind, ahead, fine_behind, fine_ahead):
+    """Fill `fine_behind` and `fine_ahead`; all parameters as in `carry_over`."""
+    for block in range(len(fine.low)):
+        above = block // by
+        shift = coarse.begin[above] - coarse.low[above]
+        is_last = block + 1 == len(fine.low) or (block + 1) // by > above
+        for x in range(fine.begin[block], fine.begin[block + 1]):
+            there = (fine.low[block] + x - fine.begin[block]) // by + shift
+            if is_last:
+                fine_behind[x] = behind[there]
+            if block % by == 0:
+                fine_ahead[x] = ahead[there]
+
+
+def carry_over(coarse: Grid, fine: Grid, by: int, behind: np.ndarray, ahead: np.ndarray) -> list[np.ndarray]:
+    """`behind` and `ahead` of a grid for one that `finer` made of it: of rows that lie between blocks of both."""
+    both = [np.full(len(fine.alive), np.iinfo(np.int32).max, np.int32) for _ in range(2)]
+    _carry_over(coarse, fine, by, behind, ahead, *both)
+    return both

@@ -12,6 +12,7 @@ from bellapy.engines.exact.grid import (
     BESIDE,
     Costs,
     Grid,
+    carry_over,
     fill_gains,
     finer,
     first_grid,
@@ -21,19 +22,18 @@ from bellapy.engines.exact.grid import (
 )  # fmt: skip
 from bellapy.engines.exact.heights import Heights, block_shape, no_heights
 from bellapy.engines.exact.rule import Scores
-from bellapy.engines.exact.windows import tighten
+from bellapy.engines.exact.windows import HALF_WIDTH, STEP, Way, tighten
 from bellapy.engines.exact.words import break_cost, near_word_length, word_costs
 
-WORTH, GPU_WORTH = 1 << 36, 1 << 48  # cells beyond which a grid saves more than it takes: a GPU computes 4e12 a second
-WIDE = 1 << 15  # columns of an interval on average, likewise
-HOPE = 8  # an alignment that scores less than such a part of what is possible leaves too much
-MOST_BANDS = 1 << 25  # of all blocks
+WORTH, GPU_WORTH = 1 << 36, 1 << 43  # cells beyond which tighter bounds save more than they take;
+GPU_LONG = 1 << 24  # rows beyond which a GPU needs narrow bounds, too: its strips of rows wait for each other
+WIDE = 1 << 15  # columns of an interval on average, for each thread, beyond which tighter bounds save time
+MOST_BANDS = 1 << 24  # of all blocks
 LEAST_ROWS = 1024
 FLAT = 32  # times as many rows as diagonals in a band of a block
 FINER = 2
-PROGRESS = 4  # another pass of windows follows unless the last one left less than such a part of the area
-PASSES = 2  # of windows
-HALF_WIDTH = 512  # diagonals of windows on either side of the best bands
+PROGRESS = 4  # another pass of windows follows unless the last one left, or took away, less than such a part of the area
+PASSES = 2  # of windows, in blocks of one size
 WINDOW_SHARE = 8  # how many times fewer cells windows may have than what is left;
 MORE = 3  # but always so many times the least that they need
 
@@ -58,7 +58,7 @@ class Matrix(NamedTuple):
     """A pair of sequences, (rows,) and (columns,) uint8 codes, and what is known of it.
 
     known : a score that is reached.  is_global : alignments begin and end in the matrix's corners.
-    per_interval : rows of the intervals of columns.  threads : to use.
+    per_interval : rows of the intervals of columns.  threads : to use.  on_gpu : a GPU computes what is left.
     """
 
     query: np.ndarray
@@ -68,6 +68,7 @@ class Matrix(NamedTuple):
     is_global: bool
     per_interval: int
     threads: int
+    on_gpu: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -82,9 +83,10 @@ class Matrix(NamedTuple):
         return self._replace(query=self.query[::-1].copy(), target=self.target[::-1].copy())
 
 
-def is_worth(area: int, n: int, known: int, upper: int, on_gpu: bool) -> bool:
-    """Whether bounds by a grid save time, where so many cells of n rows are left, and no alignment scores above `upper`."""
-    return area > max(GPU_WORTH if on_gpu else WORTH, WIDE * n) and upper <= HOPE * known
+def is_worth(area: int, n: int, threads: int, on_gpu: bool) -> bool:
+    """Whether tighter bounds save time, where so many cells of n rows are left."""
+    least = GPU_WORTH if on_gpu and n < GPU_LONG else WORTH
+    return area > max(least, WIDE * n // threads)
 
 
 def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
@@ -94,26 +96,48 @@ def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
     while FLAT * area > MOST_BANDS * rows * rows:
         rows *= FINER
     grid = first_grid(first, last, matrix.per_interval, matrix.shape, rows, rows // FLAT)
+    known = [np.zeros(0, np.int32)] * 2
     while True:
-        grid, costs, behind, ahead = _judge(matrix, grid)
-        is_fine = rows <= LEAST_ROWS or len(grid.low) == 1 or not grid.area
-        if is_fine or FINER * FINER * int(grid.alive.sum()) > MOST_BANDS:
-            break
-        rows //= FINER
-        grid = finer(grid, len(matrix.target), FINER)
+        grid, costs, behind, ahead = _judge(matrix, grid, *known)
+        if _finer_by(grid) == 1:
+            grid, behind, ahead = _look_closer(matrix, grid, costs, behind, ahead)
+        by = _finer_by(grid)
+        if by == 1:
+            return _limits(matrix, grid, costs, behind, ahead)
+        coarse, grid = grid, finer(grid, len(matrix.target), by)
+        known = carry_over(coarse, grid, by, behind, ahead)
+
+
+def _look_closer(
+    matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray
+) -> tuple[Grid, np.ndarray, np.ndarray]:
+    """The grid with what is alive by windows, and what is gained behind and ahead; as far as that saves time."""
     for _ in range(PASSES):
         before = grid.area
-        if not before:
+        if not is_worth(before, len(matrix.query), matrix.threads, matrix.on_gpu):
             break
         behind, ahead = _tighten_both(matrix, grid, costs, behind, ahead)
-        grid = mark_alive(grid, costs, behind, ahead, matrix.need)
-        if grid.area < before // PROGRESS:
+        grid = mark_alive(grid, costs, behind, ahead, matrix.need, matrix.threads)
+        if _finer_by(grid) > 1 or not before // PROGRESS <= grid.area <= before - before // PROGRESS:
             break
-    return _limits(matrix, grid, costs, behind, ahead)
+    return grid, behind, ahead
 
 
-def _judge(matrix: Matrix, grid: Grid) -> tuple[Grid, Costs, np.ndarray, np.ndarray]:
-    """The grid with what is alive by its words; costs of those, and what is gained behind and ahead."""
+def _finer_by(grid: Grid) -> int:
+    """Into how many times as many blocks and bands a grid may be cut; 1: it is as fine as it should be, or can be."""
+    by, alive = 1, int(grid.alive.sum())
+    while alive and int(grid.edges[1]) // by > LEAST_ROWS and (FINER * by) ** 2 * alive <= MOST_BANDS:
+        by *= FINER
+    return by
+
+
+def _judge(
+    matrix: Matrix, grid: Grid, known_behind: np.ndarray, known_ahead: np.ndarray
+) -> tuple[Grid, Costs, np.ndarray, np.ndarray]:
+    """The grid with what is alive by its words; costs of those, and what is gained behind and ahead.
+
+    known_behind, known_ahead : what is known of these; or empty.
+    """
     k = near_word_length((2 * BESIDE + 1) * grid.width)
     scores, width = matrix.scores, grid.width
     cost = word_costs(scores, k)
@@ -122,23 +146,20 @@ def _judge(matrix: Matrix, grid: Grid) -> tuple[Grid, Costs, np.ndarray, np.ndar
         scores.gap_extend, scores.gap_extend + scores.match, not matrix.is_global,
     )  # fmt: skip
     fill_gains(grid, matrix.query, matrix.target, k, costs, matrix.threads)
-    behind, ahead = map_threads(lambda g: gains_behind(g, costs), (grid, turned(grid, *matrix.shape)), matrix.threads)
+    ways = (grid, known_behind), (turned(grid, *matrix.shape), known_ahead[::-1].copy())
+    behind, ahead = map_threads(lambda way: gains_behind(way[0], costs, way[1]), ways, matrix.threads)
     ahead = ahead[::-1].copy()
-    return mark_alive(grid, costs, behind, ahead, matrix.need), costs, behind, ahead
+    return mark_alive(grid, costs, behind, ahead, matrix.need, matrix.threads), costs, behind, ahead
 
 
 def _tighten_both(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray) -> list[np.ndarray]:
     """`behind` and `ahead` by real scores within windows."""
-    least = len(matrix.query) * (2 * HALF_WIDTH + int(grid.edges[1]))
-    most, back = max(grid.area // WINDOW_SHARE, MORE * least), turned(grid, *matrix.shape)
-
-    def tighten_one(way: int) -> np.ndarray:
-        if way == 0:
-            return tighten(matrix.query, matrix.target, matrix.scores, grid, costs, (behind, ahead), HALF_WIDTH, most)
-        both, turn = (ahead[::-1].copy(), behind[::-1].copy()), matrix.reversed()
-        return tighten(turn.query, turn.target, matrix.scores, back, costs, both, HALF_WIDTH, most)[::-1].copy()
-
-    return map_threads(tighten_one, range(2), matrix.threads)
+    least = len(matrix.query) * (2 * HALF_WIDTH + STEP)
+    most, turn = max(grid.area // WINDOW_SHARE, MORE * least), matrix.reversed()
+    back = Way(turn.query, turn.target, turned(grid, *matrix.shape), costs, ahead[::-1].copy(), behind[::-1].copy())
+    ways = [Way(matrix.query, matrix.target, grid, costs, behind, ahead), back]
+    behind, ahead = tighten(ways, matrix.scores, most, matrix.threads)
+    return [behind, ahead[::-1].copy()]
 
 
 @njit
@@ -173,6 +194,20 @@ def _edge_values(grid, behind, ahead, need, most_behind, most_ahead, every, colu
         most_behind[-1] = max(most_behind[-1], behind[x] if grid.alive[x] else 0)
 
 
+@njit
+def _by_row(edges, match, most_behind, most_ahead, up_to, from_on):
+    """What is gained up to each row, and from it on; `edges` : of a grid.  most_behind, most_ahead : as in `_edge_values`.
+
+    up_to, from_on : (rows + 1,) int32, filled.
+    """
+    for block in range(len(edges) - 1):
+        for i in range(edges[block], edges[block + 1] + 1):
+            up_to[i] = most_behind[block] + match * (i - edges[block])
+            from_on[i] = most_ahead[block + 1] + match * (edges[block + 1] - i)
+    for block in range(len(edges)):
+        up_to[edges[block]], from_on[edges[block]] = most_behind[block], most_ahead[block]
+
+
 def _limits(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray) -> Limits:
     """A grid's bounds by row, and the columns that its living bands leave."""
     n, m = matrix.shape
@@ -184,12 +219,10 @@ def _limits(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead:
     _edge_values(
         grid, behind, ahead, matrix.need, most_behind, most_ahead, every, columns, at_behind.values, at_ahead.values
     )  # fmt: skip
-    i = np.arange(n + 1)
-    block = np.minimum(i // edges[1], len(edges) - 2)
-    on, back = np.where(i == edges[block], block, block + 1), np.where(i == edges[block + 1], block + 1, block)
-    up_to = (most_behind[back] + costs.match * np.abs(edges[back] - i)).astype(np.int32)
-    from_on = (most_ahead[on] + costs.match * np.abs(edges[on] - i)).astype(np.int32)
-    low, high = _hulls(grid)
+    up_to, from_on = np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
+    _by_row(edges, costs.match, most_behind, most_ahead, up_to, from_on)
+    low, high = np.empty(len(grid.low), np.int64), np.empty(len(grid.low), np.int64)
+    _find_hulls(grid, low, high)
     begins = np.arange(0, n + 1, matrix.per_interval)
     first, last = np.full(len(begins), m + 1), np.full(len(begins), -1)
     for touched in (begins, np.minimum(begins + matrix.per_interval, n), np.maximum(begins - 1, 0)):
@@ -200,11 +233,12 @@ def _limits(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead:
     return Limits(up_to, from_on, np.maximum(first, 0), np.where(last < 0, -1, np.minimum(last, m)), at_behind, at_ahead)
 
 
-def _hulls(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
-    """First and last living diagonal of each block, (blocks,) int64; first > last for none."""
-    blocks = np.repeat(np.arange(len(grid.low)), np.diff(grid.begin))
-    bands = np.arange(len(grid.alive)) - grid.begin[blocks] + grid.low[blocks]
-    low, high = np.full(len(grid.low), 1 << 40), np.full(len(grid.low), -(1 << 40))
-    np.minimum.at(low, blocks[grid.alive], bands[grid.alive] * grid.width - grid.offset)
-    np.maximum.at(high, blocks[grid.alive], (bands[grid.alive] + 1) * grid.width - 1 - grid.offset)
-    return low, high
+@njit
+def _find_hulls(grid, low, high):
+    """First and last living diagonal of each block, (blocks,) int64, filled; first > last for none.  grid : Grid."""
+    for block in range(len(low)):
+        low[block], high[block] = 1 << 40, -(1 << 40)
+        for x in range(grid.begin[block], grid.begin[block + 1]):
+            if grid.alive[x]:
+                diagonal = (grid.low[block] + x - grid.begin[block]) * grid.width - grid.offset
+                low[block], high[block] = min(low[block], diagonal), diagonal + grid.width - 1

@@ -27,6 +27,9 @@ EVERY = 512  # rows between special rows, as long as memory allows
 GPU_CELLS = 1 << 33
 """Fewer cells are computed by a CPU before a GPU is ready."""
 
+GPU_WIDTH = 1 << 12
+"""Cells of a row, on average, of which lines take as long as a GPU: its strips of rows wait for each other."""
+
 OLD_GPU = "a GPU has no packed maxima (compute capability 9.0 and more have them): the CPU computes the matrix"
 
 NARROW = 1 << 18
@@ -99,7 +102,7 @@ class Sweeper(NamedTuple):
         return sweep
 
     def _uses_gpus(self, task: Task) -> bool:
-        if not self.devices or task.n_allowed < GPU_CELLS:
+        if not self.devices or task.n_allowed < max(GPU_CELLS, GPU_WIDTH * len(task.query)):
             return False
         if _gpu().is_packed():
             return _gpu().fits(task.scores)

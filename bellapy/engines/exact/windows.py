@@ -1,8 +1,11 @@
-"""Tighter gains of a grid: real scores within a window of columns around the best way through it (docs/exact.md).
+"""Tighter gains of a grid: real scores within a window of diagonals around the best way through it (docs/exact.md).
 
 From block to block the window's cells are computed line by line, from the scores that its first row can have at most.
 Beyond the window these are the grid's gains.  So the bands of the window get gains that a real alignment has within it, with
 every gap that it needs.  The window holds all bands that promise as much as the best one.
+
+The blocks are cut into parts, so that several threads can work.  A part begins some blocks early, with what the grid knows.
+It holds for all that begins as it does, or with less; so it is lowered by as much as the part before ends below it.
 """
 
 from __future__ import annotations
@@ -12,80 +15,135 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.threads import map_threads
 from bellapy.engines.exact.antidiagonals import LANES, Codes, Differences, Raised, differences_line
 from bellapy.engines.exact.band import cell_type, padded_codes, raised_scores
-from bellapy.engines.exact.grid import Costs, Grid, Room, enter_block, exit_block, widest
+from bellapy.engines.exact.grid import Costs, Grid, Room, cut, enter_block, exit_block, widest
 from bellapy.engines.exact.rule import NONE, Scores
 
 FAR_BELOW = -(1 << 40)
 MARGIN = 2  # times what a block's matches gain: bands within it of the best one are in the window
+HALF_WIDTH = 512  # diagonals of a window on either side of those
+STEP = 1024  # rows of a window that are computed as one rectangle
+PART_ROWS = 1 << 17  # of a part
+EARLY = 1 << 14  # rows before it, at least, with which it begins
+FAR = 16  # half widths beside a window beyond which a part does not count what comes to it
 
 
 class Frame(NamedTuple):
     """What does not change; the functions here call it m, as a matrix.
 
-    gap_open, gap_extend, match : scores.  least : bands on either side of the best ones.
-    most : cells that may be computed.
+    row, column : of the whole matrix, at which the codes begin.  columns : number of columns of the whole matrix.
+    gap_open, gap_extend, match : scores.  half_width, step : as above, in diagonals and rows.  least : bands on either side
+    of the best ones.  most : cells that may be computed.
     """
 
     codes: Codes
     d: Differences
     raised: Raised
+    row: int
+    column: int
+    columns: int
     gap_open: int
     gap_extend: int
     match: int
+    half_width: int
     least: int
+    step: int
     most: int
 
 
-@njit_inner
-def _promising(entry, ahead, n, margin):
-    """The first and the last band that promise as much as the best one, or less by up to a margin; (0, -1): none is alive.
+class Seam(NamedTuple):
+    """The most that a path has gained where it comes to a block, int64: by bands, and by cells of the window before.
 
-    entry, ahead : (n or more,).
+    bands : (bands of the block,), as `enter_block` has it.  first : column of the first cell.  cells : (any,).
     """
-    best, first, last = np.int64(2 * NONE), 0, -1
-    for b in range(n):
-        if entry[b] > NONE:
-            best = max(best, entry[b] + np.int64(ahead[b]))
-    for b in range(n):
-        if entry[b] > NONE and entry[b] + np.int64(ahead[b]) >= best - margin:
-            first, last = first if last >= 0 else b, b
+
+    bands: np.ndarray
+    first: int
+    cells: np.ndarray
+
+
+class Part(NamedTuple):
+    """Blocks that are computed in one go: from `begin` on, if any counts; from `first` to `end`, the latter excluded."""
+
+    begin: int
+    first: int
+    end: int
+
+
+@njit_inner
+def _widen(values, ahead, margin, first, last):
+    """`first` and `last` band, widened by those that promise as much as the best one, or less by up to a margin.
+
+    values, ahead : (n,), what is gained before and from there on.
+    """
+    best = np.int64(2 * NONE)
+    for b in range(len(values)):
+        if values[b] > NONE:
+            best = max(best, values[b] + np.int64(ahead[b]))
+    for b in range(len(values)):
+        if values[b] > NONE and values[b] + np.int64(ahead[b]) >= best - margin:
+            first, last = min(first, b), max(last, b)
     return first, last
 
 
 @njit_inner
-def _from_left(grid, entry, block, column, extend):
-    """The most that a path has in the block's first row that comes to a column from bands before it.
+def _promising(grid, block, entry, exits, ahead, margin):
+    """The first and the last band of a block that promise most in its first row, or in its last; last < 0: none is alive.
 
-    grid : Grid.  entry : as `enter_block` has it.  extend : what each diagonal between costs.
+    grid : Grid.  entry : as `enter_block` has it.  exits, ahead : as in `_tighten`.  margin : as in `_widen`.
     """
-    top, end, low = grid.edges[block], grid.edges[block + 1], grid.low[block]
-    best = np.int64(FAR_BELOW)
-    for b in range(grid.begin[block + 1] - grid.begin[block]):
-        begin = (low + b) * grid.width - grid.offset
-        if begin > column - top:
-            break
-        if entry[b] > NONE:
-            best = max(best, entry[b] - extend * max(0, column - end - begin - grid.width + 1))
-    return best
+    at, end = grid.begin[block], grid.begin[block + 1]
+    first, last = _widen(entry[: end - at], ahead[at:end], margin, end - at, np.int64(-1))
+    if block + 1 < len(grid.low):
+        shift = grid.low[block + 1] - grid.low[block]
+        begin, stop = max(0, shift), min(end - at, shift + grid.begin[block + 2] - end)
+        if begin < stop:
+            here, there = exits[at + begin : at + stop], ahead[end + begin - shift : end + stop - shift]
+            low, high = _widen(here, there, margin, stop - begin, np.int64(-1))
+            if high >= 0:
+                first, last = min(first, begin + low), max(last, begin + high)
+    return first, last
 
 
 @njit_inner
-def _fill_top(m, grid, entry, block, old, new, high):
-    """Scores of a window's first row: those of the window before, or the grid's gains; gaps go on from both.
+def _inflow(m, grid, block, entry, first, last):
+    """The most that a path has gained in a block, beside its matches, that comes to some diagonals, first to last.
+
+    m, grid : Frame, Grid.  entry : as `enter_block` has it.
+    """
+    best = np.int64(FAR_BELOW)
+    for b in range(grid.begin[block + 1] - grid.begin[block]):
+        begin = (grid.low[block] + b) * grid.width - grid.offset
+        if entry[b] > NONE // 2:
+            away = max(0, max(begin - last, first - begin - grid.width + 1))
+            best = max(best, entry[b] - m.gap_extend * away)
+    return best + m.gap_open
+
+
+@njit_inner
+def _fill_top(m, grid, block, entry, old, new, high):
+    """Scores of a block's first row within a window's columns: those of the window before, or the grid's gains.
 
     m, grid : Frame, Grid.  entry : as `enter_block` has it.  old, new : first and last column of both windows.
-    high : (columns + 1,) int64, changed from new[0] to new[1].  Returns what comes from the left.
+    high : (columns + 1,) int64 from m.column on, changed.
     """
     low, top, n = grid.low[block], grid.edges[block], grid.begin[block + 1] - grid.begin[block]
-    begin, end = new
-    for j in range(begin, end + 1):
+    for j in range(new[0], new[1] + 1):
         if j < old[0] or j > old[1]:
             band = (j - top + grid.offset) // grid.width - low
-            there = 0 <= band < n and entry[max(0, min(n - 1, band))] > NONE
-            high[j] = entry[band] + m.gap_open if there else FAR_BELOW
-    from_left = _from_left(grid, entry, block, begin, m.gap_extend) + m.gap_open
+            there = 0 <= band < n and entry[max(0, min(n - 1, band))] > NONE // 2
+            high[j - m.column] = entry[band] + m.gap_open if there else FAR_BELOW
+
+
+@njit_inner
+def _let_gaps_go_on(m, begin, end, from_left, high):
+    """Raise scores of a row from column `begin` to `end` so that neighbours differ by no more than a gap allows.
+
+    m, high : as in `_fill_top`.  from_left : the most that comes from columns before.
+    """
+    begin, end = begin - m.column, end - m.column
     high[begin] = max(high[begin], from_left)
     gap = np.int64(FAR_BELOW)
     for j in range(begin + 1, end + 1):
@@ -95,16 +153,16 @@ def _fill_top(m, grid, entry, block, old, new, high):
     for j in range(end - 1, begin - 1, -1):
         gap = max(gap, high[j + 1] - m.gap_open) - m.gap_extend - m.match
         high[j] = max(high[j], gap)
-    return from_left
 
 
 @njit_inner
 def _compute(m, begin, end, top, rows, from_left, high):
-    """Take the scores of a window's first row to its last one.
+    """Take the scores of a rectangle's first row to its last one.
 
     m : Frame.  begin, end : first and last column.  top, rows : first row, number of rows.  from_left : the most that comes
-    from columns before, in the first row.  high : (columns + 1,) int64, changed.
+    from columns before, in the first row.  high : as in `_fill_top`, changed.
     """
+    begin, end, top = begin - m.column, end - m.column, top - m.row
     first, width, shift = m.gap_open + m.gap_extend, end - begin, len(m.codes.target) - 1 - LANES - end
     d = Differences(m.d.u, m.d.y, m.d.v[shift:], m.d.x[shift:])
     for j in range(begin + 1, end + 1):
@@ -124,6 +182,32 @@ def _compute(m, begin, end, top, rows, from_left, high):
 
 
 @njit_inner
+def _cross(m, grid, block, entry, window, old, high):
+    """Take scores through a block within a window, in steps that follow its diagonals; the columns that `high` then has.
+
+    m, grid : Frame, Grid.  entry : as `enter_block` has it.  window : first and last diagonal.  old : columns that `high`
+    has.  high : as in `_fill_top`, changed.
+    """
+    top, end = grid.edges[block], grid.edges[block + 1]
+    left = _inflow(m, grid, block, entry, window[0] - m.step, window[0] - 1)
+    right = _inflow(m, grid, block, entry, window[1] + 1, window[1] + m.step)
+    for row in range(top, end, m.step):
+        stop, grown = min(end, row + m.step), m.match * (row - top)
+        new = max(0, min(m.columns, row + window[0])), max(0, min(m.columns, stop + window[1]))
+        if new[0] >= new[1] or left < FAR_BELOW // 2:
+            return np.int64(0), np.int64(-1)
+        if row == top:
+            _fill_top(m, grid, block, entry, old, new, high)
+        else:
+            for j in range(old[1] + 1, new[1] + 1):
+                high[j - m.column] = right + grown
+        _let_gaps_go_on(m, new[0], new[1], left + grown, high)
+        _compute(m, new[0], new[1], row, stop - row, left + grown, high)
+        old = new
+    return old
+
+
+@njit_inner
 def _take_over(m, grid, block, begin, end, high, exits):
     """Lower the gains of bands that a window holds as a whole; all parameters as above.
 
@@ -132,67 +216,198 @@ def _take_over(m, grid, block, begin, end, high, exits):
     for b in range(grid.begin[block + 1] - grid.begin[block]):
         first = grid.edges[block + 1] + (grid.low[block] + b) * grid.width - grid.offset
         if begin <= first and first + grid.width - 1 <= end:
-            best = high[first]
-            for j in range(first + 1, first + grid.width):
+            best = high[first - m.column]
+            for j in range(first + 1 - m.column, first + grid.width - m.column):
                 best = max(best, high[j])
             at = grid.begin[block] + b
             exits[at] = max(NONE, min(np.int64(exits[at]), best + m.gap_open))
 
 
-@njit
-def _tighten(m, grid, costs, known, ahead, exits):
-    """Fill `exits`, (any,) int32; m, grid, costs : Frame, Grid, Costs; known, ahead : (any,) int32, as in `tighten`."""
-    n_bands, columns = widest(grid), len(m.codes.target) - 1 - LANES
-    scratch = np.empty((5, n_bands), np.int64)
-    entry, room = scratch[0], Room(scratch[1], scratch[2], scratch[3], scratch[4])
-    high = np.full(columns + 1, FAR_BELOW)
-    old, cells = (0, -1), 0
-    for block in range(len(grid.low)):
-        at, n = grid.begin[block], grid.begin[block + 1] - grid.begin[block]
-        top, end = grid.edges[block], grid.edges[block + 1]
-        all_match = costs.match * (end - top)
-        enter_block(grid, block, costs, exits, entry)
-        first, last = _promising(entry, ahead[at : at + n], n, MARGIN * all_match)
-        begin, stop = 0, -1
-        if last >= 0 and cells < m.most:
-            low = grid.low[block] + max(0, first - m.least)
-            past = grid.low[block] + min(n, last + m.least + 1)
-            begin = max(0, min(columns, top + low * grid.width - grid.offset))
-            stop = max(0, min(columns, end + past * grid.width - grid.offset - 1))
-        is_there = begin < stop
-        if is_there:
-            cells += (stop - begin) * (end - top)
-            from_left = _fill_top(m, grid, entry, block, old, (begin, stop), high)
-            is_there = high[begin] > FAR_BELOW // 2
-        exit_block(grid, block, costs, entry, room, exits)
-        for x in range(at, at + n):
-            exits[x] = min(exits[x], known[x])
-        old = (0, -1)
-        if is_there:
-            _compute(m, begin, stop, top, end - top, from_left, high)
-            if costs.local:
-                for j in range(begin, stop + 1):
-                    high[j] = max(high[j], all_match)
-            _take_over(m, grid, block, begin, stop, high, exits)
-            old = (begin, stop)
+@njit_inner
+def _set_apart(m, grid, block, entry, window, old, high):
+    """Leave what comes far from a window to `_pass_by`; raise what comes beside it, or near its edges.
 
-
-def tighten(
-    query: np.ndarray, target: np.ndarray, scores: Scores, grid: Grid, costs: Costs, gains: tuple[np.ndarray, np.ndarray],
-    half_width: int, most: int,
-) -> np.ndarray:  # fmt: skip
-    """What a path has gained at most when it leaves a block, as `gains_behind` has it, but tighter.
-
-    gains : what is known of that, and the most that is gained from a block's first row on.
-    half_width : diagonals of a window on either side of the best bands.  most : cells to compute.
+    By so little that nothing changes in the window's middle: the part before should be above it nowhere else.
+    m, grid : Frame, Grid.  block : what comes to its first row counts.  entry : as `enter_block` has it, changed.
+    window : first and last diagonal.  old : columns that `high` has.  high : as in `_fill_top`, changed.
     """
-    cell = cell_type(scores)
-    rows, columns = len(query) + 1 + LANES, len(target) + 1 + LANES
-    d = Differences(*(np.zeros(k, cell) for k in (rows, rows, columns, columns)))
-    frame = Frame(
-        padded_codes(query, target, cell), d, raised_scores(scores, cell), scores.gap_open, scores.gap_extend, scores.match,
-        max(1, half_width // grid.width), most,
-    )  # fmt: skip
+    if window[0] > window[1]:
+        return
+    top, near = grid.edges[block], m.half_width // 2
+    for b in range(grid.begin[block + 1] - grid.begin[block]):
+        begin = (grid.low[block] + b) * grid.width - grid.offset
+        beside = max(window[0] - begin, begin + grid.width - 1 - window[1])
+        if beside > FAR * m.half_width:
+            entry[b] = NONE
+        elif entry[b] > NONE // 2:
+            entry[b] += m.gap_extend * max(0, beside + near)
+    for j in range(old[0], old[1] + 1):
+        beside = max(window[0] - (j - top), j - top - window[1])
+        high[j - m.column] += m.gap_extend * max(0, beside + near)
+
+
+@njit
+def _tighten(m, grid, costs, known, ahead, begin, first, end, exits, at_start, at_end):
+    """Fill `exits` of blocks from `begin` to `end`, the latter excluded; scores where it comes to `first`, and to `end`.
+
+    m, grid, costs : Frame, Grid, Costs, of these blocks, the one before and the one after if there are.  known, ahead : as
+    `exits`, what is known of them, and of what is gained from a block on.  first : the block that counts first.
+    exits : (any,) int32, there up to block `begin`.  at_start, at_end : (bands,) int64, filled : as `enter_block` has it.
+    Returns the cells of the windows before `first` and `end`, int64, and the columns at which they begin.
+    """
+    scratch = np.empty((6, widest(grid)), np.int64)
+    entry, leaving, room = scratch[0], scratch[5], Room(scratch[1], scratch[2], scratch[3], scratch[4])
+    high, cells = np.full(len(m.codes.target) - LANES, FAR_BELOW), 0
+    window, old = (np.int64(0), np.int64(-1)), (np.int64(0), np.int64(-1))
+    start, start_cells = np.int64(0), high[:0].copy()
+    for block in range(begin, end):
+        at, n = grid.begin[block], grid.begin[block + 1] - grid.begin[block]
+        rows, low = grid.edges[block + 1] - grid.edges[block], grid.low[block]
+        all_match = costs.match * rows
+        enter_block(grid, block, costs, exits, entry)
+        if block == first and first > begin:
+            _set_apart(m, grid, block, entry, window, old, high)
+            at_start[:] = entry[:n]
+            start, start_cells = old[0], high[old[0] - m.column : old[1] + 1 - m.column].copy()
+        leaving[:n] = entry[:n]
+        exit_block(grid, block, costs, leaving, room, exits)
+        for x in range(at if first == begin else at + n, at + n):
+            exits[x] = min(exits[x], known[x])
+        one, other = _promising(grid, block, entry, exits, ahead, MARGIN * all_match)
+        window = (np.int64(0), np.int64(-1))
+        if other >= 0 and cells < m.most:
+            first_band, last_band = max(0, one - m.least), min(n - 1, other + m.least)
+            window = (low + first_band) * grid.width - grid.offset, (low + last_band + 1) * grid.width - grid.offset - 1
+            cells += (window[1] - window[0] + m.step) * rows
+            old = _cross(m, grid, block, entry, window, old, high)
+        else:
+            old = (np.int64(0), np.int64(-1))
+        if costs.local:
+            for j in range(old[0], old[1] + 1):
+                high[j - m.column] = max(high[j - m.column], all_match)
+        _take_over(m, grid, block, old[0], old[1], high, exits)
+    if end < len(grid.low):
+        enter_block(grid, end, costs, exits, entry)
+        at_end[:] = entry[: len(at_end)]
+    return start, start_cells, old[0], high[old[0] - m.column : old[1] + 1 - m.column].copy()
+
+
+@njit
+def _enter(grid, block, costs, exits, out):
+    """`enter_block`, for callers in Python."""
+    enter_block(grid, block, costs, exits, out)
+
+
+@njit
+def _pass_by(grid, costs, far, first, end, exits):
+    """Fill `exits`, (any,) int32, of blocks from `first` to `end`, the latter excluded, without windows.
+
+    grid, costs : Grid, Costs.  far : (bands of the block `first`,) int64, as `enter_block` has it, changed.
+    """
+    scratch = np.empty((5, widest(grid)), np.int64)
+    entry, room = scratch[0], Room(scratch[1], scratch[2], scratch[3], scratch[4])
+    exit_block(grid, first, costs, far, room, exits)
+    for block in range(first + 1, end):
+        enter_block(grid, block, costs, exits, entry)
+        exit_block(grid, block, costs, entry, room, exits)
+
+
+class Way(NamedTuple):
+    """One direction to go through a grid: its sequences, (rows,) and (columns,) uint8 codes.
+
+    grid, costs : as they are in that direction.  behind, ahead : (any,) int32, the most that is gained up to the end of a
+    block, and from its beginning on.
+    """
+
+    query: np.ndarray
+    target: np.ndarray
+    grid: Grid
+    costs: Costs
+    behind: np.ndarray
+    ahead: np.ndarray
+
+
+class _Done(NamedTuple):
+    """What `_tighten` fills: the gains of a part's blocks, and both its seams, empty where there is none."""
+
+    exits: np.ndarray
+    at_start: Seam
+    at_end: Seam
+
+
+def tighten(ways: list[Way], scores: Scores, most: int, threads: int) -> list[np.ndarray]:
+    """Each way's `behind`, lower where windows tell so.  most : cells that may be computed for each."""
+    parts = [_parts_of(way.grid.edges, threads) for way in ways]
+    tasks = [(k, part) for k in range(len(ways)) for part in parts[k]]
+    done = map_threads(lambda task: _compute_part(ways[task[0]], scores, task[1], most), tasks, threads)
+    both = zip(ways, parts, (done[: len(parts[0])], done[len(parts[0]) :]), strict=True)
+    return map_threads(lambda one: _joined(*one, scores), list(both), threads)
+
+
+def _parts_of(edges: np.ndarray, threads: int) -> list[Part]:
+    """Blocks between `edges`, cut into parts where there are threads for more than both directions."""
+    blocks, rows = len(edges) - 1, int(edges[1])
+    size, early = max(1, PART_ROWS // rows) if threads > 2 else blocks, max(1, EARLY // rows)
+    return [Part(max(0, at - early), at, min(blocks, at + size)) for at in range(0, blocks, size)]
+
+
+def _compute_part(way: Way, scores: Scores, part: Part, most: int) -> _Done:
+    """The gains of a part's blocks, from what is known of the block before them."""
+    start, stop = max(0, part.begin - 1), min(len(way.grid.low), part.end + 1)
+    grid, bands = cut(way.grid, start, stop), slice(way.grid.begin[start], way.grid.begin[stop])
+    begin, first, end = (block - start for block in part)
     exits = np.full(len(grid.alive), NONE, np.int32)
-    _tighten(frame, grid, costs, *gains, exits)
+    exits[: grid.begin[begin]] = way.behind[bands][: grid.begin[begin]]
+    at_start, at_end = (
+        np.full(grid.begin[x + 1] - grid.begin[x] if x < len(grid.low) else 0, NONE, np.int64) for x in (first, end)
+    )
+    frame = _frame_of(way, grid, scores, most * int(grid.edges[-1] - grid.edges[0]) // len(way.query))
+    costs = way.costs if part.first == 0 else way.costs._replace(local=False)
+    start_at, start_cells, end_at, end_cells = _tighten(
+        frame, grid, costs, way.behind[bands], way.ahead[bands], begin, first, end, exits, at_start, at_end
+    )
+    ends = Seam(at_start, start_at, start_cells), Seam(at_end, end_at, end_cells)
+    return _Done(exits[grid.begin[first] : grid.begin[end]], *ends)
+
+
+def _frame_of(way: Way, grid: Grid, scores: Scores, most: int) -> Frame:
+    """A Frame for the blocks of a grid."""
+    columns, cell, there = len(way.target), cell_type(scores), np.diff(grid.begin) > 0
+    diagonals = grid.low * grid.width - grid.offset, (grid.low + np.diff(grid.begin)) * grid.width - grid.offset
+    first = max(0, int((grid.edges[:-1] + diagonals[0])[there].min(initial=columns)))
+    last = max(first, min(columns, int((grid.edges[1:] + diagonals[1])[there].max(initial=0))))
+    row, end = int(grid.edges[0]), int(grid.edges[-1])
+    by_row, by_column = STEP + 1 + LANES, last - first + 1 + LANES
+    return Frame(
+        padded_codes(way.query[row:end], way.target[first:last], cell),
+        Differences(*(np.zeros(k, cell) for k in (by_row, by_row, by_column, by_column))), raised_scores(scores, cell),
+        row, first, columns, scores.gap_open, scores.gap_extend, scores.match, HALF_WIDTH,
+        max(1, HALF_WIDTH // grid.width), STEP, most,
+    )  # fmt: skip
+
+
+def _joined(way: Way, parts: list[Part], done: list[_Done], scores: Scores) -> np.ndarray:
+    """The gains of all parts, each lowered by as much as the part before ends below what it began with."""
+    grid, exits, lower = way.grid, way.behind.copy(), 0
+    far = np.full(len(exits) if len(parts) > 1 else 0, NONE, np.int32)
+    for k, part in enumerate(parts):
+        place = slice(grid.begin[part.first], grid.begin[part.end])
+        values = done[k].exits
+        if k:
+            began, ended = done[k].at_start, done[k - 1].at_end
+            bands, beyond = (np.empty(len(began.bands), np.int64) for _ in range(2))
+            _enter(grid, part.first, way.costs, exits, bands)
+            _enter(grid, part.first, way.costs, far, beyond)
+            columns = began.first + np.arange(len(began.cells))
+            band = (columns - grid.edges[part.first] + grid.offset) // grid.width - grid.low[part.first]
+            band = np.clip(band, 0, len(bands) - 1)
+            cells, both = bands[band] + scores.gap_open, np.isin(columns, ended.first + np.arange(len(ended.cells)))
+            inside = ended.cells[columns[both] - ended.first] + lower
+            cells[both] = np.maximum(inside, beyond[band][both] + scores.gap_open)
+            reached, first = np.append(bands, cells), np.append(began.bands, began.cells)
+            near = first > NONE // 2
+            lower = int((reached[near] - first[near]).max(initial=NONE // 2))
+            _pass_by(grid, way.costs, np.where(began.bands > NONE // 2, NONE, bands), part.first, part.end, far)
+            values = np.maximum(values + np.int32(lower), far[place])
+        np.minimum(exits[place], values, out=exits[place])
     return exits

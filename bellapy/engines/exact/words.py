@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.exact.rule import Scores
 from bellapy.records.bases import UNKNOWN
 
@@ -15,6 +16,7 @@ WIDE_WORD = 11  # in wide windows longer words have to be less rare, for the mem
 WIDE_RARE = 4
 NEAR_RARE = 16  # the same on the diagonals of a grid: shorter words tell more there, even if more of them occur by chance
 MAX_WORD, MIN_WORD = 13, 6
+MOST_PARTS = 8  # in which words are listed: every thread looks at all of them
 
 
 def break_cost(scores: Scores, k: int) -> int:
@@ -74,21 +76,33 @@ def push(word, known, base, mask):
 
 
 @njit
-def index_words(codes, k, begin, places):
-    """List the places of all words of k known bases by word: those of word w lie at places[begin[w] : begin[w + 1]], rising.
+def _go_through(codes, k, first, last, begin, places):
+    """Count words of k known bases by word, in begin[word + 1]; or, with `places`, list where they are.
 
-    codes : (any,) uint8.  begin : (4^k + 1,) int64, zeros at first.  places : (bases,) int32.  Both are filled.
+    codes : (any,) uint8.  first, last : words to look at, the latter excluded.  begin : (4^k + 1,) int64, changed.
+    places : (bases,) int32, filled where begin[word] tells, which is counted up; or empty.
     """
-    mask = np.uint64((1 << (2 * k)) - 1)
-    for turn in range(2):
-        word, known = np.uint64(0), 0
-        for end in range(1, len(codes) + 1):
-            word, known = push(word, known, codes[end - 1], mask)
-            if known >= k:
-                if turn:
-                    places[begin[word + np.uint64(1)]] = end - k
+    mask, word, known = np.uint64((1 << (2 * k)) - 1), np.uint64(0), 0
+    for end in range(1, len(codes) + 1):
+        word, known = push(word, known, codes[end - 1], mask)
+        if known >= k and first <= word < last:
+            if len(places):
+                places[begin[word]] = end - k
+                begin[word] += 1
+            else:
                 begin[word + np.uint64(1)] += 1
-        if not turn:  # counts become places at which to begin, one word later
-            total = 0
-            for w in range(1, len(begin)):
-                total, begin[w] = total + begin[w], total
+
+
+def index_words(codes: np.ndarray, k: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """The places of all words of k known bases by word: those of word w lie at places[begin[w] : begin[w + 1]], rising.
+
+    codes : (any,) uint8.  Returns begin, (4^k + 1,) int64, and places, (bases,) int32.
+    Every thread looks at all words, and lists a part of them.
+    """
+    begin, places = np.zeros(4**k + 1, np.int64), np.empty(len(codes), np.int32)
+    parts = [(np.uint64(a), np.uint64(b)) for a, b in even_ranges(4**k, min(threads, MOST_PARTS))]
+    map_threads(lambda part: _go_through(codes, k, *part, begin, places[:0]), parts, threads)
+    np.cumsum(begin, out=begin)
+    free = begin.copy()
+    map_threads(lambda part: _go_through(codes, k, *part, free, places), parts, threads)
+    return begin, places

@@ -150,6 +150,7 @@ def test_alignments_are_those_of_the_definition(rng, mode, monkeypatch):
     """Score and path, both sweeps on the GPU."""
     monkeypatch.setattr(align, "solve", lambda *_: None)
     monkeypatch.setattr(sweeps, "GPU_CELLS", 0)
+    monkeypatch.setattr(sweeps, "GPU_WIDTH", 0)
     monkeypatch.setattr(sweeps, "EVERY", STRIP)
     monkeypatch.setattr(align, "solve", lambda *_: None)  # waves, which need no sweep
     query = rng.integers(0, 4, STRIP + 12).astype(np.uint8)
@@ -252,6 +253,7 @@ def test_the_first_of_the_best_cells_is_taken():
 def test_old_gpus_leave_the_matrix_to_the_cpu(rng, monkeypatch, said):
     monkeypatch.setattr(align, "solve", lambda *_: None)
     monkeypatch.setattr(sweeps, "GPU_CELLS", 0)
+    monkeypatch.setattr(sweeps, "GPU_WIDTH", 0)
     monkeypatch.setattr(pool().devices[0], "packed", False)
     query, target = (rng.integers(0, 4, 40).astype(np.uint8) for _ in range(2))
     devices = Devices()

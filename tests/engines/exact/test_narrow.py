@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellapy.engines.exact import align, bounds, cpu, grid, guess, heights, narrow, rule, sweeps, words
+from bellapy.engines.exact import align, bounds, cpu, grid, guess, heights, narrow, rule, sweeps, windows, words
 from bellapy.engines.exact.align import align_one
 from bellapy.engines.exact.rule import Scores, as_target
 
@@ -49,10 +49,13 @@ def text(codes) -> str:
 @pytest.fixture(autouse=True)
 def small_grids(monkeypatch):
     """Grids, several levels of them, and windows for short sequences."""
-    for name, value in {"FLAT": 8, "LEAST_ROWS": 32, "FINER": 2, "MOST_BANDS": 400, "HALF_WIDTH": 8}.items():
+    for name, value in {"FLAT": 8, "LEAST_ROWS": 32, "FINER": 2, "MOST_BANDS": 400}.items():
         monkeypatch.setattr(narrow, name, value)
-    for name, value in {"WINDOW_SHARE": 1, "WORTH": 0, "WIDE": 0, "HOPE": 1 << 20}.items():
+    for name, value in {"HALF_WIDTH": 8, "STEP": 16, "PART_ROWS": 64, "EARLY": 32}.items():
+        monkeypatch.setattr(windows, name, value)
+    for name, value in {"WINDOW_SHARE": 1, "WORTH": 0, "WIDE": 0}.items():
         monkeypatch.setattr(narrow, name, value)
+    monkeypatch.setattr(bounds, "HOPE", 1 << 20)
     for name, value in {"LEAST_ROWS": 64, "FLAT": 2}.items():
         monkeypatch.setattr(heights, name, value)
 
@@ -67,8 +70,15 @@ def scores_of_cells(query, target, scores, is_global):
 
 
 @settings(max_examples=EXAMPLES or 25, deadline=None)
-@given(pairs(120), st.sampled_from(SCORES), st.booleans(), st.sampled_from([0, 1, 30, 1 << 20]), st.booleans())
-def test_bounds_hold_in_every_cell(pair, scores, is_global, less, with_windows):
+@given(
+    pairs(120),
+    st.sampled_from(SCORES),
+    st.booleans(),
+    st.sampled_from([0, 1, 30, 1 << 20]),
+    st.booleans(),
+    st.sampled_from([1, 3]),
+)
+def test_bounds_hold_in_every_cell(pair, scores, is_global, less, with_windows, threads):
     """Of a cell on an alignment that scores what is known: no bound is below what is true, and no interval leaves it out."""
     query, target = pair[0], as_target(pair[1])
     behind, ahead = scores_of_cells(query, target, scores, is_global)
@@ -76,7 +86,7 @@ def test_bounds_hold_in_every_cell(pair, scores, is_global, less, with_windows):
     known = best - less if is_global else max(1, best - less)
     n, m = len(query), len(target)
     whole = bounds.whole(n, m)
-    matrix = narrow.Matrix(query, target, scores, known, is_global, bounds.BLOCK, 1)
+    matrix = narrow.Matrix(query, target, scores, known, is_global, bounds.BLOCK, threads)
     with pytest.MonkeyPatch.context() as patch:
         if not with_windows:
             patch.setattr(narrow, "PASSES", 0)
@@ -100,8 +110,8 @@ def test_bounds_hold_in_every_cell(pair, scores, is_global, less, with_windows):
 
 
 @settings(max_examples=EXAMPLES or 6, deadline=None)
-@given(pairs(400), st.sampled_from(SCORES), st.sampled_from(list(PEERS)))
-def test_alignments_within_such_bounds_are_optimal(pair, scores, mode):
+@given(pairs(400), st.sampled_from(SCORES), st.sampled_from(list(PEERS)), st.sampled_from([1, 3]))
+def test_alignments_within_such_bounds_are_optimal(pair, scores, mode, threads):
     """From nothing known, one less than the score, and the score: parasail's score, and the path found without a grid."""
     query, target = pair
     matrix = parasail.matrix_create("ACGTNM", scores.match, scores.mismatch)
@@ -122,18 +132,18 @@ def test_alignments_within_such_bounds_are_optimal(pair, scores, mode):
                 patch.setattr(align, "lower_bound", lambda *_: known)  # noqa: B023
                 if not is_narrow:
                     patch.setattr(sweeps, "is_narrow", lambda *_: False)
-                found, _ = align_one(query, target, scores, mode)
+                found, _ = align_one(query, target, scores, mode, sweeper=sweeps.Sweeper(threads))
             assert found[:5] == expected[:5]
             np.testing.assert_array_equal(found.runs, expected.runs)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("k", [3, 6])
-def test_words_are_listed_where_they_are(k):
+def test_words_are_listed_where_they_are(k, threads):
     rng = np.random.default_rng(k)
     codes = rng.integers(0, 4, 500).astype(np.uint8)
     codes[[7, 300, 301]] = 4, 5, 4
-    begin, places = np.zeros(4**k + 1, np.int64), np.empty(len(codes), np.int32)
-    words.index_words(codes, k, begin, places)
+    begin, places = words.index_words(codes, k, threads)
     for word in range(4**k):
         bases = [word >> 2 * (k - 1 - x) & 3 for x in range(k)]
         true = [i for i in range(len(codes) - k + 1) if codes[i : i + k].tolist() == bases]
@@ -224,8 +234,10 @@ def test_an_inversion_leaves_little(monkeypatch):
     query = rng.integers(0, 4, 60_000).astype(np.uint8)
     target = np.where(rng.random(len(query)) < 0.02, rng.integers(0, 4, len(query)), query).astype(np.uint8)
     target[30_000:34_000] = 3 - target[30_000:34_000][::-1]
-    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20, "HALF_WIDTH": 128}.items():
+    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20}.items():
         monkeypatch.setattr(narrow, name, value)
+    for name, value in {"HALF_WIDTH": 128, "STEP": 256}.items():
+        monkeypatch.setattr(windows, name, value)
     found, work = align_one(query, target, Scores(), "local")
     assert work.upper < found.score + 2_000 and work.forward < len(query) ** 2 / 50, work
 
@@ -237,11 +249,29 @@ def test_copies_of_repeats_cost_little(monkeypatch):
     for at in range(0, len(query) - 300, 400):
         query[at : at + 300] = np.where(rng.random(300) < 0.05, rng.integers(0, 4, 300), unit)
     target = np.where(rng.random(len(query)) < 0.1, rng.integers(0, 4, len(query)), query).astype(np.uint8)
-    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20, "HALF_WIDTH": 128, "PASSES": 1}.items():
+    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20, "PASSES": 1}.items():
         monkeypatch.setattr(narrow, name, value)
+    for name, value in {"HALF_WIDTH": 128, "STEP": 256}.items():
+        monkeypatch.setattr(windows, name, value)
     known, area = guess.lower_bound(query, as_target(target), Scores(), "local"), []
     for worth in (0, 1 << 60):
         monkeypatch.setattr(narrow, "WORTH", worth)
         region = bounds.bound_region(query, as_target(target), Scores(), "local", known)
         area.append(region.corridor.area(len(query)))
     assert 5 * area[0] < area[1], area
+
+
+def test_parts_of_windows_tell_as_much_as_one_whole(monkeypatch):
+    """Of a pair with gaps of up to a hundred bases: hardly more is left if the windows are cut into parts."""
+    rng = np.random.default_rng(8)
+    query = rng.integers(0, 4, 60_000).astype(np.uint8)
+    target = np.where(rng.random(len(query)) < 0.05, rng.integers(0, 4, len(query)), query).astype(np.uint8)
+    target = np.delete(target, np.concatenate([np.arange(at, at + at // 600) for at in range(2_000, 60_000, 3_000)]))
+    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20}.items():
+        monkeypatch.setattr(narrow, name, value)
+    for name, value in {"HALF_WIDTH": 128, "STEP": 256, "PART_ROWS": 8192, "EARLY": 2048}.items():
+        monkeypatch.setattr(windows, name, value)
+    whole, target = bounds.whole(len(query), len(target)), as_target(target)
+    matrix = narrow.Matrix(query, target, Scores(), guess.lower_bound(query, target, Scores(), "local"), False, 32, 1)
+    most = [narrow.find_limits(matrix._replace(threads=n), whole.first, whole.last).ahead.max() for n in (1, 3)]
+    assert matrix.known <= most[0] <= most[1] < most[0] + 300, (matrix.known, most)
