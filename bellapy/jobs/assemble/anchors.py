@@ -27,8 +27,8 @@ MANY = 50  # times of a word from which on it is not looked where it stands: it 
 class _Words:
     """The words of all contigs, and where else each of them stands.
 
-    number : (n_words,) int64, the same for equal words.  times : (n_different,) int64.  begins : (n_contigs,) int64, where the
-    words of each contig begin.
+    number : (n_words,) int64, the same for equal words.  times : (n_different,) int64, how often there are these.
+    begins : (n_contigs,) int64, where the words of each contig begin.
     """
 
     def __init__(self, contigs: Sequence[Contig]):
