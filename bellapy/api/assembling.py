@@ -142,7 +142,7 @@ class Assembler:
 
     def assemble(self, reads: ReadSet) -> Assembly:
         """The contigs of reads, which are in canonical order."""
-        kept = choose_some(reads)
+        kept = choose_some(reads, self.resources.threads)
         some = self._thinned(reads, kept)
         used = some if self.chosen.fast else self._corrected(some)
         overlaps = self._overlaps(used)
@@ -202,7 +202,8 @@ class Assembler:
                 return map_paths(pack, reads, overlaps.take(rows), steps, end, self.resources)
 
             chosen = self.chosen
-            spans = self._spans = used_spans(overlaps, reads.lengths, max(1, chosen.min_depth - 1))
+            least = max(1, chosen.min_depth - 1)
+            spans = self._spans = used_spans(overlaps, reads.lengths, least, self.resources.threads)
             wanted = needed_reads(overlaps, spans, chosen.haplotypes, chosen.min_overlap)
             logger.info("%s of %s reads are corrected; the others are inside these", f"{wanted.sum():,}", f"{len(reads):,}")
             job = Job(reads, overlaps, trace, CorrectParams(), self.resources, self.work, wanted)

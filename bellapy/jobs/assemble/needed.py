@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bellapy.compute.threads import map_in_order
 from bellapy.jobs.assemble.hits import Hits, Kinds, Spans, clip, find_spans, sort_kinds
 from bellapy.records import Overlaps
 
@@ -13,9 +14,10 @@ CONTAINERS = 6  # of a read that is left out, for each haplotype
 OVERHANG, SHARE = 100, 0.9  # of overlaps that say so
 MARGIN = 100  # bases at the end of an overlap that are not trusted
 AT_ONCE = 1 << 18  # overlaps that are looked at together
+FEW_THREADS = 4  # look at so many; each copies them
 
 
-def used_spans(overlaps: Overlaps, lengths: np.ndarray, min_depth: int) -> Spans:
+def used_spans(overlaps: Overlaps, lengths: np.ndarray, min_depth: int, threads: int = 1) -> Spans:
     """The part of every read that is used, as `find_spans` finds it: without bad ends, and of a chimera its longest part.
 
     All of a read that has no support, which correction may bring; it has 0 stretches.
@@ -27,12 +29,14 @@ def used_spans(overlaps: Overlaps, lengths: np.ndarray, min_depth: int) -> Spans
     spans = Spans(np.zeros_like(lengths), lengths.copy(), np.zeros_like(lengths))
     n_hits = np.bincount(overlaps.query_id, minlength=len(lengths)) + np.bincount(overlaps.target_id, minlength=len(lengths))
     part = np.cumsum(n_hits) // AT_ONCE
-    for number in np.unique(part).tolist():
+
+    def look(number: int) -> tuple[np.ndarray, Spans]:
         own = part == number
-        its = find_spans(
-            Hits.of(overlaps.take(own[overlaps.query_id] | own[overlaps.target_id])), lengths, min_depth, MARGIN
-        )
-        own &= its.lengths > 0
+        some = overlaps.take(own[overlaps.query_id] | own[overlaps.target_id])
+        its = find_spans(Hits.of(some), lengths, min_depth, MARGIN)
+        return own & (its.lengths > 0), its
+
+    for own, its in map_in_order(look, np.unique(part).tolist(), min(threads, FEW_THREADS)):
         for column, found in zip(spans, its, strict=True):
             column[own] = found[own]
     return spans

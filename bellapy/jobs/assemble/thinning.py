@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from bellapy.compute.threads import map_threads
 from bellapy.records import ReadSet
 from bellapy.seeding.sampling import MIXER, NONE, hash_kmers
 
 K, SAMPLED = 15, np.uint64(31)  # of k-mers whose hash has none of these bits, one in 32, it is counted how often they occur
-BLOCK = 1 << 22  # bases that are looked at together
+BLOCK = 1 << 19  # bases that are looked at together
 MOST = 600  # times that a read's k-mers occur in the median, without errors, up to which all such reads are used
 
 
-def choose_some(reads: ReadSet) -> np.ndarray:
+def choose_some(reads: ReadSet, threads: int = 1) -> np.ndarray:
     """Mask of the reads that are used: of those whose k-mers occur more than MOST times, about as many as occur so often.
 
     Which ones depends on their k-mers and lengths, not on their order or their strands.
     """
-    words, owner = _sample(reads)
+    words, owner = _sample(reads, threads)
     order = np.argsort(words)
     begins = np.flatnonzero(np.append(True, np.diff(words[order]) != 0)) if len(words) else np.zeros(0, np.int64)
     times = np.empty(len(words), np.int64)
@@ -37,15 +38,15 @@ def choose_some(reads: ReadSet) -> np.ndarray:
     return kept
 
 
-def _sample(reads: ReadSet) -> tuple[np.ndarray, np.ndarray]:
+def _sample(reads: ReadSet, threads: int) -> tuple[np.ndarray, np.ndarray]:
     """Hashes of some k-mers, (n,) uint64, and their reads, (n,) int64, in order."""
-    words, places, codes = [], [], reads.codes
-    out = np.empty(BLOCK, np.uint64)
-    for begin in range(0, len(codes), BLOCK):
-        some = out[: min(BLOCK, len(codes) - begin)]
+    codes = reads.codes
+
+    def look(begin: int) -> tuple[np.ndarray, np.ndarray]:
+        some = np.empty(min(BLOCK, len(codes) - begin), np.uint64)
         hash_kmers(codes, begin, begin + len(some), K, some)
         chosen = np.flatnonzero((some & SAMPLED == 0) & (some != NONE))
-        words.append(some[chosen])
-        places.append(chosen + begin)
-    owner = np.searchsorted(reads.starts, np.concatenate(places), side="right") - 1
-    return np.concatenate(words), owner
+        return some[chosen], np.searchsorted(reads.starts, chosen + begin, side="right") - 1
+
+    words, owner = zip(*map_threads(look, range(0, max(1, len(codes)), BLOCK), threads), strict=True)
+    return np.concatenate(words), np.concatenate(owner)

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from bellapy.jobs.assemble.graph import Arcs
 from bellapy.records.bases import UNKNOWN
 
-WORD = 15  # bases
+WORD, PLACE_BITS = 15, 32  # bases; bits of a place, behind those of a word
 LEAST_TURN, LEAST_WORDS = 500, 50
 WOBBLE = 20  # bases by which words may be more or less than a turn apart
 SHARE = 0.15  # of the words behind the first turn that stand in it, too; a read with 4.5 % errors has this
@@ -47,9 +47,9 @@ def turn_of(codes: np.ndarray, least: float = SHARE) -> int:
     for i in range(WORD):
         words = words << 2 | codes[i : i + n]
         known &= codes[i : i + n] < UNKNOWN
-    places = np.flatnonzero(known)
-    order = places[np.argsort(words[places], kind="stable")]
-    same = np.diff(words[order]) == 0
+    in_order = np.sort(words[known] << PLACE_BITS | np.flatnonzero(known))
+    order = in_order & (1 << PLACE_BITS) - 1
+    same = np.diff(in_order >> PLACE_BITS) == 0
     first, between = order[:-1][same], np.diff(order)[same]
     apart = np.sort(between[between >= LEAST_TURN])
     if len(apart) < LEAST_WORDS:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from bellapy.compute.jit import njit_entry
 from bellapy.seeding.sampling import MIXER
 
+U = np.uint64
 WORD = 31  # bases
 INSIDE = 0.75  # of the words of a sequence that stand in another one, from which on it is a copy of a part of that
 
@@ -14,16 +16,24 @@ def words_of(codes: np.ndarray, circular: bool) -> np.ndarray:
     """A number for the word at every place, the same for its reverse complement, (n,) uint64; it mixes all bases."""
     if circular:
         codes = np.concatenate([codes, np.resize(codes, WORD - 1)])
-    n = max(0, len(codes) - WORD + 1)
-    forward, back = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
-    for i in range(WORD):
-        code = codes[i : i + n].astype(np.uint64) & np.uint64(3)
-        forward = forward << np.uint64(2) | code
-        back |= (np.uint64(3) - code) << np.uint64(2 * i)
-    words = np.minimum(forward, back)
-    for _ in range(2):
-        words = (words ^ words >> np.uint64(29)) * MIXER
-    return words ^ words >> np.uint64(32)
+    words = np.empty(max(0, len(codes) - WORD + 1), np.uint64)
+    _write_words(codes, words)
+    return words
+
+
+@njit_entry
+def _write_words(codes, words):
+    """words[i] = the number of codes[i : i + WORD], uint8, of which the last two bits count."""
+    mask, top = (U(1) << U(2 * WORD)) - U(1), U(2 * (WORD - 1))
+    forward = back = U(0)
+    for i in range(len(codes)):
+        code = U(codes[i]) & U(3)
+        forward, back = (forward << U(2) | code) & mask, back >> U(2) | (U(3) - code) << top
+        if i >= WORD - 1:
+            word = min(forward, back)
+            for _ in range(2):
+                word = (word ^ word >> U(29)) * MIXER
+            words[i - WORD + 1] = word ^ word >> U(32)
 
 
 def distinct(words: np.ndarray) -> np.ndarray:

@@ -16,10 +16,11 @@ from bellapy.jobs.assemble.contigs import (
     rejoin,
     settle,
     without_unaligned,
-    words_of,
 )
 from bellapy.jobs.assemble.links import find_links
+from bellapy.jobs.assemble.words import WORD, words_of
 from bellapy.records.bases import LETTERS, reversed_codes
+from bellapy.seeding.sampling import MIXER
 
 
 def random_codes(seed: int, n: int) -> np.ndarray:
@@ -38,6 +39,24 @@ def test_a_circle_begins_at_the_same_place(seed, n, shift, flip):
     one, two = settle(Contig(codes, True, (0, 2))), settle(Contig(other, True, (0, 2)))
     assert np.array_equal(one.codes, two.codes)
     assert sorted(words_of(one.codes, True)) == sorted(words_of(codes, True))
+
+
+def plain_word(codes: np.ndarray) -> int:
+    """The number of one word, by whole numbers of any size."""
+    forward, back = (int("".join(str(c & 3) for c in some), 4) for some in (codes, 3 - (codes[::-1] & 3)))
+    word = min(forward, back)
+    for _ in range(2):
+        word = (word ^ word >> 29) * int(MIXER) % 2**64
+    return word ^ word >> 32
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10**6), st.integers(0, 100), st.booleans())
+def test_words_are_those_of_the_definition(seed, n, circular):
+    codes = np.random.default_rng(seed).integers(0, 5, n).astype(np.uint8)
+    whole = np.concatenate([codes, np.resize(codes, WORD - 1)]) if circular else codes
+    wanted = [plain_word(whole[i : i + WORD]) for i in range(len(whole) - WORD + 1)]
+    assert words_of(codes, circular).tolist() == wanted
 
 
 @settings(max_examples=50, deadline=None)
