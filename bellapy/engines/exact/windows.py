@@ -22,7 +22,8 @@ from bellapy.engines.exact.grid import Costs, Grid, Room, cut, enter_block, exit
 from bellapy.engines.exact.rule import NONE, Scores
 
 FAR_BELOW = -(1 << 40)
-MARGIN = 2  # times what a block's matches gain: bands within it of the best one are in the window
+MARGIN = 2  # times what a block's matches gain: bands within it of the best one are in the window;
+MARGIN_ROWS = 1 << 13  # but no more than the matches of so many rows
 HALF_WIDTH = 512  # diagonals of a window on either side of those
 STEP = 1024  # rows of a window that are computed as one rectangle
 PART_ROWS = 1 << 17  # of a part
@@ -273,7 +274,7 @@ def _tighten(m, grid, costs, known, ahead, begin, first, end, exits, at_start, a
         exit_block(grid, block, costs, leaving, room, exits)
         for x in range(at if first == begin else at + n, at + n):
             exits[x] = min(exits[x], known[x])
-        one, other = _promising(grid, block, entry, exits, ahead, MARGIN * all_match)
+        one, other = _promising(grid, block, entry, exits, ahead, MARGIN * costs.match * min(rows, MARGIN_ROWS))
         window = (np.int64(0), np.int64(-1))
         if other >= 0 and cells < m.most:
             first_band, last_band = max(0, one - m.least), min(n - 1, other + m.least)
