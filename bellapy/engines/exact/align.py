@@ -134,7 +134,7 @@ def align_one(
     if not with_path:
         return Reached(score, row, column), work
     if score > known and (sweeper.devices or region.limits is not None):  # tighter bounds would take longer than they save
-        region = tightened(region, score)
+        region = tightened(region, score, sweeper.threads)
     elif score > known:
         region = bound_region(query, target, scores, mode, score, sweeper.threads)
     region, behind = region._replace(corridor=narrowed(region.corridor, sweep.reach, size)), sweep.marks

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.compute.threads import map_threads
+from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.exact.cpu import Bounds
 from bellapy.engines.exact.heights import NO_BLOCKS, Heights, block_shape, bound_blocks, reversed_heights
 from bellapy.engines.exact.narrow import Limits, Matrix, find_limits, is_worth
@@ -156,7 +156,7 @@ def find_gains(query: np.ndarray, target: np.ndarray, corridor: Corridor, scores
 
 
 def find_corridor(
-    rows: Gains, columns: Gains, known: int, slack: int, from_start: bool, to_end: bool, before: Corridor
+    rows: Gains, columns: Gains, known: int, slack: int, from_start: bool, to_end: bool, before: Corridor, threads: int = 1
 ) -> Corridor:
     """The part of a corridor that an alignment scoring `known` or more may touch.
 
@@ -164,23 +164,35 @@ def find_corridor(
     """
     first, last = np.empty_like(before.first), np.empty_like(before.last)
     along, across = ((gains.behind(from_start), gains.ahead(to_end)) for gains in (rows, columns))
-    _find_intervals(*along, *across, known - slack, before, first, last)
+    _put_in_order(*across)
+
+    def find(blocks: tuple[int, int]) -> None:
+        _find_intervals(*along, *across, known - slack, before, *blocks, first, last)
+
+    map_threads(find, even_ranges(len(first), threads), threads)
     first = np.minimum.accumulate(first[::-1])[::-1]  # windows slide one way
     return Corridor(first, np.maximum.accumulate(last))
 
 
 @njit
-def _find_intervals(behind, ahead, columns_behind, columns_ahead, need, before, first, last):
+def _put_in_order(behind, ahead):
+    """Raise `behind` and `ahead`, (any,) int32, so that neither falls towards where it is higher."""
+    m = len(behind) - 1
+    for j in range(1, m + 1):
+        behind[j] = max(behind[j], behind[j - 1])
+        ahead[m - j] = max(ahead[m - j], ahead[m - j + 1])
+
+
+@njit
+def _find_intervals(behind, ahead, columns_behind, columns_ahead, need, before, begin_block, end_block, first, last):
     """The columns of each block of rows that an alignment may touch which gains `need` or more; first > last: none.
 
-    behind, ahead : (rows + 1,) int32, as Gains has them; columns_behind, columns_ahead : (columns + 1,), changed so that
-    neither falls towards where it is higher.  before : Corridor.  first, last : (n_blocks,) int64, filled.
+    behind, ahead : (rows + 1,) int32, as Gains has them; columns_behind, columns_ahead : (columns + 1,), in order.
+    before : Corridor.  begin_block, end_block : blocks to look at, the latter excluded.  first, last : (n_blocks,) int64,
+    filled.
     """
     n, m = len(behind) - 1, len(columns_behind) - 1
-    for j in range(1, m + 1):
-        columns_behind[j] = max(columns_behind[j], columns_behind[j - 1])
-        columns_ahead[m - j] = max(columns_ahead[m - j], columns_ahead[m - j + 1])
-    for block in range(len(first)):
+    for block in range(begin_block, end_block):
         most_behind = most_ahead = most = np.int64(-(1 << 62))
         for i in range(block * BLOCK, min((block + 1) * BLOCK, n) + 1):  # with the first one of the next block
             most_behind, most_ahead = max(most_behind, behind[i]), max(most_ahead, ahead[i])
@@ -222,10 +234,10 @@ class Region(NamedTuple):
     limits: Limits | None = None
 
 
-def _narrow(gains: tuple[Gains, Gains, Corridor], known: int, slack: int, ends: bool) -> Corridor:
+def _narrow(gains: tuple[Gains, Gains, Corridor], known: int, slack: int, ends: bool, threads: int) -> Corridor:
     """A corridor within one, by the gains along it and across."""
     along, across, before = gains
-    return find_corridor(along, across, known, slack, ends, ends, before)
+    return find_corridor(along, across, known, slack, ends, ends, before, threads)
 
 
 def whole_gains(query: np.ndarray, target: np.ndarray, scores: Scores, threads: int = 1) -> list[Gains]:
@@ -255,7 +267,9 @@ def bound_region(
         rows, columns = first or map_threads(lambda way: find_gains(*way, scores), ways, threads)
         first = None
         both = (rows, columns, across), (columns, rows, down)
-        across, down = map_threads(partial(_narrow, known=known, slack=scores.gap_open, ends=ends), both, threads)
+        across, down = map_threads(
+            partial(_narrow, known=known, slack=scores.gap_open, ends=ends, threads=threads), both, threads
+        )
         region = Region(rows, columns, across, known, scores.gap_open, ends, ends)
         before, area = area, across.area(n)
         if is_worth(area, n, threads, on_gpu) and upper_bound(region) <= HOPE * known:
@@ -298,10 +312,10 @@ def transposed(corridor: Corridor, n: int, m: int) -> Corridor:
     return Corridor(np.minimum(first, n + 1), np.minimum(last, n))
 
 
-def tightened(region: Region, known: int) -> Region:
+def tightened(region: Region, known: int, threads: int) -> Region:
     """The same bounds for a higher score: its corridor, without looking for words again."""
     ends = region.from_start, region.to_end
-    corridor = find_corridor(region.rows, region.columns, known, region.slack, *ends, region.corridor)
+    corridor = find_corridor(region.rows, region.columns, known, region.slack, *ends, region.corridor, threads)
     return region._replace(known=known, corridor=corridor)
 
 

@@ -12,17 +12,15 @@ from bellapy.engines.exact.grid import (
     BESIDE,
     Costs,
     Grid,
-    carry_over,
     fill_gains,
-    finer,
-    first_grid,
     gains_behind,
     mark_alive,
-    turned,
 )  # fmt: skip
+from bellapy.engines.exact.grid_cuts import carry_over, finer, first_grid, turned
 from bellapy.engines.exact.heights import Heights, block_shape, no_heights
+from bellapy.engines.exact.parts import Way, tighten
 from bellapy.engines.exact.rule import Scores
-from bellapy.engines.exact.windows import HALF_WIDTH, STEP, Way, tighten
+from bellapy.engines.exact.windows import HALF_WIDTH, STEP
 from bellapy.engines.exact.words import break_cost, near_word_length, word_costs
 
 WORTH, GPU_WORTH = 1 << 36, 1 << 43  # cells beyond which tighter bounds save more than they take;

@@ -3,9 +3,6 @@
 From block to block the window's cells are computed line by line, from the scores that its first row can have at most.
 Beyond the window these are the grid's gains.  So the bands of the window get gains that a real alignment has within it, with
 every gap that it needs.  The window holds all bands that promise as much as the best one.
-
-The blocks are cut into parts, so that several threads can work.  A part begins some blocks early, with what the grid knows.
-It holds for all that begins as it does, or with less; so it is lowered by as much as the part before ends below it.
 """
 
 from __future__ import annotations
@@ -15,18 +12,15 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
-from bellapy.compute.threads import map_threads
 from bellapy.engines.exact.antidiagonals import LANES, Codes, Differences, Raised, differences_line
-from bellapy.engines.exact.band import cell_type, padded_codes, raised_scores
-from bellapy.engines.exact.grid import Costs, Grid, Room, cut, enter_block, exit_block, widest
-from bellapy.engines.exact.rule import NONE, Scores
+from bellapy.engines.exact.grid import Room, enter_block, exit_block, widest
+from bellapy.engines.exact.rule import NONE
 
 FAR_BELOW = -(1 << 40)
-MARGIN = 2  # times what a block's matches gain: bands within it of the best one are in the window
+MARGIN = 2  # times what a block's matches gain: bands within it of the best one are in the window;
+MARGIN_ROWS = 1 << 13  # but no more than the matches of so many rows
 HALF_WIDTH = 512  # diagonals of a window on either side of those
 STEP = 1024  # rows of a window that are computed as one rectangle
-PART_ROWS = 1 << 17  # of a part
-EARLY = 1 << 14  # rows before it, at least, with which it begins
 FAR = 16  # half widths beside a window beyond which a part does not count what comes to it
 
 
@@ -51,17 +45,6 @@ class Frame(NamedTuple):
     least: int
     step: int
     most: int
-
-
-class Seam(NamedTuple):
-    """The most that a path has gained where it comes to a block, int64: by bands, and by cells of the window before.
-
-    bands : (bands of the block,), as `enter_block` has it.  first : column of the first cell.  cells : (any,).
-    """
-
-    bands: np.ndarray
-    first: int
-    cells: np.ndarray
 
 
 class Part(NamedTuple):
@@ -92,7 +75,7 @@ def _widen(values, ahead, margin, first, last):
 def _promising(grid, block, entry, exits, ahead, margin):
     """The first and the last band of a block that promise most in its first row, or in its last; last < 0: none is alive.
 
-    grid : Grid.  entry : as `enter_block` has it.  exits, ahead : as in `_tighten`.  margin : as in `_widen`.
+    grid : Grid.  entry : as `enter_block` has it.  exits, ahead : as in `tighten_part`.  margin : as in `_widen`.
     """
     at, end = grid.begin[block], grid.begin[block + 1]
     first, last = _widen(entry[: end - at], ahead[at:end], margin, end - at, np.int64(-1))
@@ -225,7 +208,7 @@ def _take_over(m, grid, block, begin, end, high, exits):
 
 @njit_inner
 def _set_apart(m, grid, block, entry, window, old, high):
-    """Leave what comes far from a window to `_pass_by`; raise what comes beside it, or near its edges.
+    """Leave what comes far from a window to `parts.pass_by`; raise what comes beside it, or near its edges.
 
     By so little that nothing changes in the window's middle: the part before should be above it nowhere else.
     m, grid : Frame, Grid.  block : what comes to its first row counts.  entry : as `enter_block` has it, changed.
@@ -246,15 +229,24 @@ def _set_apart(m, grid, block, entry, window, old, high):
         high[j - m.column] += m.gap_extend * max(0, beside + near)
 
 
+@njit_inner
+def _copy(source, n, target):
+    """Copy the first n values of a one-dimensional array to another one."""
+    for x in range(n):
+        target[x] = source[x]
+
+
 @njit
-def _tighten(m, grid, costs, known, ahead, begin, first, end, exits, at_start, at_end):
-    """Fill `exits` of blocks from `begin` to `end`, the latter excluded; scores where it comes to `first`, and to `end`.
+def tighten_part(m, grid, costs, known, ahead, part, exits, at_start, at_end):
+    """Fill `exits` of a part's blocks.
 
     m, grid, costs : Frame, Grid, Costs, of these blocks, the one before and the one after if there are.  known, ahead : as
-    `exits`, what is known of them, and of what is gained from a block on.  first : the block that counts first.
-    exits : (any,) int32, there up to block `begin`.  at_start, at_end : (bands,) int64, filled : as `enter_block` has it.
-    Returns the cells of the windows before `first` and `end`, int64, and the columns at which they begin.
+    `exits`, what is known of them, and of what is gained from a block on.  part : Part, by blocks of this grid.
+    exits : (any,) int32, there before block `begin`.  at_start, at_end : (bands of the blocks `first` and `end`,) int64,
+    filled, as `enter_block` has it.  Returns the cells of the windows before these two, int64, and the columns at which they
+    begin.
     """
+    begin, first, end = part
     scratch = np.empty((6, widest(grid)), np.int64)
     entry, leaving, room = scratch[0], scratch[5], Room(scratch[1], scratch[2], scratch[3], scratch[4])
     high, cells = np.full(len(m.codes.target) - LANES, FAR_BELOW), 0
@@ -267,13 +259,13 @@ def _tighten(m, grid, costs, known, ahead, begin, first, end, exits, at_start, a
         enter_block(grid, block, costs, exits, entry)
         if block == first and first > begin:
             _set_apart(m, grid, block, entry, window, old, high)
-            at_start[:] = entry[:n]
+            _copy(entry, n, at_start)
             start, start_cells = old[0], high[old[0] - m.column : old[1] + 1 - m.column].copy()
-        leaving[:n] = entry[:n]
+        _copy(entry, n, leaving)
         exit_block(grid, block, costs, leaving, room, exits)
         for x in range(at if first == begin else at + n, at + n):
             exits[x] = min(exits[x], known[x])
-        one, other = _promising(grid, block, entry, exits, ahead, MARGIN * all_match)
+        one, other = _promising(grid, block, entry, exits, ahead, MARGIN * costs.match * min(rows, MARGIN_ROWS))
         window = (np.int64(0), np.int64(-1))
         if other >= 0 and cells < m.most:
             first_band, last_band = max(0, one - m.least), min(n - 1, other + m.least)
@@ -288,126 +280,5 @@ def _tighten(m, grid, costs, known, ahead, begin, first, end, exits, at_start, a
         _take_over(m, grid, block, old[0], old[1], high, exits)
     if end < len(grid.low):
         enter_block(grid, end, costs, exits, entry)
-        at_end[:] = entry[: len(at_end)]
+        _copy(entry, len(at_end), at_end)
     return start, start_cells, old[0], high[old[0] - m.column : old[1] + 1 - m.column].copy()
-
-
-@njit
-def _enter(grid, block, costs, exits, out):
-    """`enter_block`, for callers in Python."""
-    enter_block(grid, block, costs, exits, out)
-
-
-@njit
-def _pass_by(grid, costs, far, first, end, exits):
-    """Fill `exits`, (any,) int32, of blocks from `first` to `end`, the latter excluded, without windows.
-
-    grid, costs : Grid, Costs.  far : (bands of the block `first`,) int64, as `enter_block` has it, changed.
-    """
-    scratch = np.empty((5, widest(grid)), np.int64)
-    entry, room = scratch[0], Room(scratch[1], scratch[2], scratch[3], scratch[4])
-    exit_block(grid, first, costs, far, room, exits)
-    for block in range(first + 1, end):
-        enter_block(grid, block, costs, exits, entry)
-        exit_block(grid, block, costs, entry, room, exits)
-
-
-class Way(NamedTuple):
-    """One direction to go through a grid: its sequences, (rows,) and (columns,) uint8 codes.
-
-    grid, costs : as they are in that direction.  behind, ahead : (any,) int32, the most that is gained up to the end of a
-    block, and from its beginning on.
-    """
-
-    query: np.ndarray
-    target: np.ndarray
-    grid: Grid
-    costs: Costs
-    behind: np.ndarray
-    ahead: np.ndarray
-
-
-class _Done(NamedTuple):
-    """What `_tighten` fills: the gains of a part's blocks, and both its seams, empty where there is none."""
-
-    exits: np.ndarray
-    at_start: Seam
-    at_end: Seam
-
-
-def tighten(ways: list[Way], scores: Scores, most: int, threads: int) -> list[np.ndarray]:
-    """Each way's `behind`, lower where windows tell so.  most : cells that may be computed for each."""
-    parts = [_parts_of(way.grid.edges, threads) for way in ways]
-    tasks = [(k, part) for k in range(len(ways)) for part in parts[k]]
-    done = map_threads(lambda task: _compute_part(ways[task[0]], scores, task[1], most), tasks, threads)
-    both = zip(ways, parts, (done[: len(parts[0])], done[len(parts[0]) :]), strict=True)
-    return map_threads(lambda one: _joined(*one, scores), list(both), threads)
-
-
-def _parts_of(edges: np.ndarray, threads: int) -> list[Part]:
-    """Blocks between `edges`, cut into parts where there are threads for more than both directions."""
-    blocks, rows = len(edges) - 1, int(edges[1])
-    size, early = max(1, PART_ROWS // rows) if threads > 2 else blocks, max(1, EARLY // rows)
-    return [Part(max(0, at - early), at, min(blocks, at + size)) for at in range(0, blocks, size)]
-
-
-def _compute_part(way: Way, scores: Scores, part: Part, most: int) -> _Done:
-    """The gains of a part's blocks, from what is known of the block before them."""
-    start, stop = max(0, part.begin - 1), min(len(way.grid.low), part.end + 1)
-    grid, bands = cut(way.grid, start, stop), slice(way.grid.begin[start], way.grid.begin[stop])
-    begin, first, end = (block - start for block in part)
-    exits = np.full(len(grid.alive), NONE, np.int32)
-    exits[: grid.begin[begin]] = way.behind[bands][: grid.begin[begin]]
-    at_start, at_end = (
-        np.full(grid.begin[x + 1] - grid.begin[x] if x < len(grid.low) else 0, NONE, np.int64) for x in (first, end)
-    )
-    frame = _frame_of(way, grid, scores, most * int(grid.edges[-1] - grid.edges[0]) // len(way.query))
-    costs = way.costs if part.first == 0 else way.costs._replace(local=False)
-    start_at, start_cells, end_at, end_cells = _tighten(
-        frame, grid, costs, way.behind[bands], way.ahead[bands], begin, first, end, exits, at_start, at_end
-    )
-    ends = Seam(at_start, start_at, start_cells), Seam(at_end, end_at, end_cells)
-    return _Done(exits[grid.begin[first] : grid.begin[end]], *ends)
-
-
-def _frame_of(way: Way, grid: Grid, scores: Scores, most: int) -> Frame:
-    """A Frame for the blocks of a grid."""
-    columns, cell, there = len(way.target), cell_type(scores), np.diff(grid.begin) > 0
-    diagonals = grid.low * grid.width - grid.offset, (grid.low + np.diff(grid.begin)) * grid.width - grid.offset
-    first = max(0, int((grid.edges[:-1] + diagonals[0])[there].min(initial=columns)))
-    last = max(first, min(columns, int((grid.edges[1:] + diagonals[1])[there].max(initial=0))))
-    row, end = int(grid.edges[0]), int(grid.edges[-1])
-    by_row, by_column = STEP + 1 + LANES, last - first + 1 + LANES
-    return Frame(
-        padded_codes(way.query[row:end], way.target[first:last], cell),
-        Differences(*(np.zeros(k, cell) for k in (by_row, by_row, by_column, by_column))), raised_scores(scores, cell),
-        row, first, columns, scores.gap_open, scores.gap_extend, scores.match, HALF_WIDTH,
-        max(1, HALF_WIDTH // grid.width), STEP, most,
-    )  # fmt: skip
-
-
-def _joined(way: Way, parts: list[Part], done: list[_Done], scores: Scores) -> np.ndarray:
-    """The gains of all parts, each lowered by as much as the part before ends below what it began with."""
-    grid, exits, lower = way.grid, way.behind.copy(), 0
-    far = np.full(len(exits) if len(parts) > 1 else 0, NONE, np.int32)
-    for k, part in enumerate(parts):
-        place = slice(grid.begin[part.first], grid.begin[part.end])
-        values = done[k].exits
-        if k:
-            began, ended = done[k].at_start, done[k - 1].at_end
-            bands, beyond = (np.empty(len(began.bands), np.int64) for _ in range(2))
-            _enter(grid, part.first, way.costs, exits, bands)
-            _enter(grid, part.first, way.costs, far, beyond)
-            columns = began.first + np.arange(len(began.cells))
-            band = (columns - grid.edges[part.first] + grid.offset) // grid.width - grid.low[part.first]
-            band = np.clip(band, 0, len(bands) - 1)
-            cells, both = bands[band] + scores.gap_open, np.isin(columns, ended.first + np.arange(len(ended.cells)))
-            inside = ended.cells[columns[both] - ended.first] + lower
-            cells[both] = np.maximum(inside, beyond[band][both] + scores.gap_open)
-            reached, first = np.append(bands, cells), np.append(began.bands, began.cells)
-            near = first > NONE // 2
-            lower = int((reached[near] - first[near]).max(initial=NONE // 2))
-            _pass_by(grid, way.costs, np.where(began.bands > NONE // 2, NONE, bands), part.first, part.end, far)
-            values = np.maximum(values + np.int32(lower), far[place])
-        np.minimum(exits[place], values, out=exits[place])
-    return exits

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellapy.engines.exact import align, bounds, cpu, grid, guess, heights, narrow, rule, sweeps, windows, words
+from bellapy.engines.exact import align, bounds, cpu, grid_cuts, guess, heights, narrow, parts, rule, sweeps, words
 from bellapy.engines.exact.align import align_one
 from bellapy.engines.exact.rule import Scores, as_target
 
@@ -52,7 +52,7 @@ def small_grids(monkeypatch):
     for name, value in {"FLAT": 8, "LEAST_ROWS": 32, "FINER": 2, "MOST_BANDS": 400}.items():
         monkeypatch.setattr(narrow, name, value)
     for name, value in {"HALF_WIDTH": 8, "STEP": 16, "PART_ROWS": 64, "EARLY": 32}.items():
-        monkeypatch.setattr(windows, name, value)
+        monkeypatch.setattr(parts, name, value)
     for name, value in {"WINDOW_SHARE": 1, "WORTH": 0, "WIDE": 0}.items():
         monkeypatch.setattr(narrow, name, value)
     monkeypatch.setattr(bounds, "HOPE", 1 << 20)
@@ -190,8 +190,8 @@ def test_a_turned_grid_holds_the_same_cells():
     """Of reversed sequences: block by block in reverse order, the same bands of diagonals."""
     n, m = 300, 210
     whole = bounds.whole(n, m)
-    one = grid.first_grid(whole.first, whole.last, bounds.BLOCK, (n, m), 64, 8)
-    two = grid.turned(one, n, m)
+    one = grid_cuts.first_grid(whole.first, whole.last, bounds.BLOCK, (n, m), 64, 8)
+    two = grid_cuts.turned(one, n, m)
 
     def diagonals(of, block, b):
         return (int(of.low[block]) + b) * of.width - of.offset
@@ -237,7 +237,7 @@ def test_an_inversion_leaves_little(monkeypatch):
     for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20}.items():
         monkeypatch.setattr(narrow, name, value)
     for name, value in {"HALF_WIDTH": 128, "STEP": 256}.items():
-        monkeypatch.setattr(windows, name, value)
+        monkeypatch.setattr(parts, name, value)
     found, work = align_one(query, target, Scores(), "local")
     assert work.upper < found.score + 2_000 and work.forward < len(query) ** 2 / 50, work
 
@@ -252,7 +252,7 @@ def test_copies_of_repeats_cost_little(monkeypatch):
     for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20, "PASSES": 1}.items():
         monkeypatch.setattr(narrow, name, value)
     for name, value in {"HALF_WIDTH": 128, "STEP": 256}.items():
-        monkeypatch.setattr(windows, name, value)
+        monkeypatch.setattr(parts, name, value)
     known, area = guess.lower_bound(query, as_target(target), Scores(), "local"), []
     for worth in (0, 1 << 60):
         monkeypatch.setattr(narrow, "WORTH", worth)
@@ -270,7 +270,7 @@ def test_parts_of_windows_tell_as_much_as_one_whole(monkeypatch):
     for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20}.items():
         monkeypatch.setattr(narrow, name, value)
     for name, value in {"HALF_WIDTH": 128, "STEP": 256, "PART_ROWS": 8192, "EARLY": 2048}.items():
-        monkeypatch.setattr(windows, name, value)
+        monkeypatch.setattr(parts, name, value)
     whole, target = bounds.whole(len(query), len(target)), as_target(target)
     matrix = narrow.Matrix(query, target, Scores(), guess.lower_bound(query, target, Scores(), "local"), False, 32, 1)
     most = [narrow.find_limits(matrix._replace(threads=n), whole.first, whole.last).ahead.max() for n in (1, 3)]
