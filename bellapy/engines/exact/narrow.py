@@ -24,7 +24,7 @@ from bellapy.engines.exact.windows import HALF_WIDTH, STEP
 from bellapy.engines.exact.words import break_cost, near_word_length, word_costs
 
 WORTH, GPU_WORTH = 1 << 36, 1 << 43  # cells beyond which tighter bounds save more than they take;
-GPU_LONG = 1 << 24  # rows beyond which a GPU needs narrow bounds, too: its strips of rows wait for each other
+GPU_LONG = 1 << 25  # rows beyond which a GPU needs narrow bounds, too: its strips of rows wait for each other
 WIDE = 1 << 15  # columns of an interval on average, for each thread, beyond which tighter bounds save time
 MOST_BANDS = 1 << 24  # of all blocks
 LEAST_ROWS = 1024
