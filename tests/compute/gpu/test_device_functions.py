@@ -33,8 +33,12 @@ def device_functions() -> Iterator[FunctionType]:
     for name in [name for name in sys.modules if name.startswith("bellapy.")]:
         for value in vars(sys.modules[name]).values():
             function = function_of(value)
-            if function and function.__module__ == name and OF_KERNELS.intersection(function.__code__.co_names):
+            if function and function.__module__ == name and uses_kernels_own(function.__code__.co_names):
                 yield function
+
+
+def uses_kernels_own(names: tuple[str, ...]) -> bool:
+    return "cuda" in names and bool(OF_KERNELS.intersection(names))
 
 
 def called_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
