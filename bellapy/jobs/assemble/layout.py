@@ -145,11 +145,8 @@ def _graph_of(arcs: Arcs, lengths: np.ndarray, limit: float) -> tuple[Graph, Arc
 
 def _join_ends(graph: Graph, spare: Arcs, alive: np.ndarray) -> int:
     """Join the ends of unitigs by poor overlaps that are the best ones of both ends; how many were joined."""
-    ends = np.zeros(graph.n_vertices, bool)
-    for unitig in find_unitigs(graph, alive):
-        if not unitig.circular and len(unitig.path) >= JOINED:
-            ends[[unitig.path[-1], unitig.path[0] ^ 1]] = True
-    ends &= graph.degrees == 0
+    _free_ends(graph, spare, _dead_ends(graph, alive))
+    ends = _dead_ends(graph, alive)
     some = spare.take(ends[spare.source] & ends[spare.target ^ 1])
     if not len(some.source):
         return 0
@@ -157,3 +154,24 @@ def _join_ends(graph: Graph, spare: Arcs, alive: np.ndarray) -> int:
     found.drop(found.shared < found.longest_overlaps()[found.arcs.source])
     graph.add(found.arcs)
     return len(found) // 2
+
+
+def _dead_ends(graph: Graph, alive: np.ndarray) -> np.ndarray:
+    """Mask of the vertices that nothing leaves and that unitigs of some reads end with."""
+    ends = np.zeros(graph.n_vertices, bool)
+    for unitig in find_unitigs(graph, alive):
+        if not unitig.circular and len(unitig.path) >= JOINED:
+            ends[[unitig.path[-1], unitig.path[0] ^ 1]] = True
+    return ends & (graph.degrees == 0)
+
+
+def _free_ends(graph: Graph, spare: Arcs, dead: np.ndarray) -> None:
+    """Take away arcs for which one end has a longer overlap, and the other one a longer poor overlap with a dead end.
+
+    Such an arc lies in a repeat.  Correction has left more errors where it should go on.
+    """
+    some = spare.take(dead[spare.target ^ 1])
+    longest, poor, shared = graph.longest_overlaps(), np.zeros(graph.n_vertices, np.int64), graph.shared
+    np.maximum.at(poor, some.source, some.overlap)
+    one, other = graph.arcs.source, graph.arcs.target ^ 1
+    graph.drop((shared < longest[one]) & (shared < poor[other]) | (shared < poor[one]) & (shared < longest[other]))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from layouts import arcs_of, graph_of
 
-from bellapy.jobs.assemble.layout import Layout, lay_out
+from bellapy.jobs.assemble import layout as its_module
+from bellapy.jobs.assemble.layout import JOINED, Layout, lay_out
 from bellapy.params.assemble import AssembleParams
 from bellapy.records import Overlaps, ReadSet
 
@@ -66,3 +69,21 @@ def test_haplotypes_that_are_nearly_alike_are_one_unless_two_are_asked_for():
     one, two = laid_out(versions), laid_out(versions, haplotypes=2)
     assert one.graph.n_forks == 0 and longest(one) > len(GENOME) - 2000
     assert two.graph.n_forks == 2
+
+
+@pytest.mark.parametrize(("poor", "joins"), [(7000, True), (1000, False)])
+def test_an_overlap_within_a_repeat_makes_room_for_a_longer_poor_one(poor, joins):
+    """Reads leave a repeat for their own copy, and overlap another copy's reads a little, which a dead end overlaps more."""
+    size, n = 10_000, JOINED
+    ends, begins = [2 * (n * chain + n - 1) for chain in range(4)], [2 * n * chain for chain in range(4)]
+
+    def both(arcs: dict[tuple[int, int], int]) -> dict[tuple[int, int], int]:
+        """With their complements, by bases of overlap."""
+        return {arc: size - n for (v, w), n in arcs.items() for arc in ((v, w), (w ^ 1, v ^ 1))}
+
+    arcs = {(2 * i, 2 * (i + 1)): 6000 for i in range(4 * n) if i % n < n - 1}
+    reads, false, true = np.full(4 * n, size), (ends[0], begins[1]), (ends[3], begins[1])
+    graph = graph_of(both(arcs | {(ends[0], begins[2]): 8000, false: 1500}), reads)
+    spare = graph_of(both({true: poor}), reads).arcs
+    assert its_module._join_ends(graph, spare, np.ones(4 * n, bool)) == joins
+    assert (true in arcs_of(graph)) == joins and (false in arcs_of(graph)) != joins
