@@ -46,19 +46,17 @@ def median(values: np.ndarray, threads: int = 1) -> float:
 
 def weighted_median(values: np.ndarray, weights: np.ndarray, threads: int = 1) -> float:
     """Smallest of (n,) float64 with at least half of all weight at it or below; weights : (n,) int32; n is at least 1."""
-    half = None
+    half = weights.sum(dtype=np.int64) / 2
     while len(values) > FEW:
         its_range = _range_of(values, threads)
         if not its_range.width:
             return its_range.low
         up_to = np.cumsum(_count(values, weights, its_range, threads))
-        half = up_to[-1] / 2 if half is None else half
         its_class = int(np.searchsorted(up_to, half))
         rows = _rows_of(values, its_range, its_class, threads)
         values, weights, half = values[rows], weights[rows], half - _before(up_to, its_class)
     order = np.argsort(values, kind="stable")
-    up_to = np.cumsum(weights[order], dtype=np.int64)
-    return float(values[order[np.searchsorted(up_to, up_to[-1] / 2 if half is None else half)]])
+    return float(values[order[np.searchsorted(np.cumsum(weights[order], dtype=np.int64), half)]])
 
 
 def order_statistics(values: np.ndarray, ranks: Sequence[int], threads: int = 1) -> list[float]:
@@ -72,10 +70,8 @@ def order_statistics(values: np.ndarray, ranks: Sequence[int], threads: int = 1)
     found: dict[int, float] = {}
     classes = np.searchsorted(up_to, ranks, side="right").tolist()
     for its_class in set(classes):
-        its_ranks, before = (
-            [rank for rank, c in zip(ranks, classes, strict=True) if c == its_class],
-            _before(up_to, its_class),
-        )
+        its_ranks = [rank for rank, c in zip(ranks, classes, strict=True) if c == its_class]
+        before = _before(up_to, its_class)
         some = values[_rows_of(values, its_range, its_class, threads)]
         found |= zip(its_ranks, order_statistics(some, [rank - before for rank in its_ranks], threads), strict=True)
     return [found[rank] for rank in ranks]

@@ -28,6 +28,7 @@ from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records.kmers import entry_type
 from bellapy.seeding.kmer_groups import group_partitions
 from bellapy.seeding.kmer_hashes import STRETCH, hash_stretch, make_stretch
+from bellapy.seeding.sampling import multiplier_of
 
 U = np.uint64
 U0, U1 = U(0), U(1)  # uint64 with a bare int is int64 or float64 in Numba
@@ -60,7 +61,7 @@ def make_layout(k: int, n_places: int) -> Layout:
     place_bits = max(1, int(n_places).bit_length())
     partition_bits = min(2 * k, MOST_PARTITION_BITS, max(2, (n_places // PARTITION_WORDS).bit_length()))
     hash_bits = min(2 * k - partition_bits, 63 - place_bits)
-    multiplier = U(0x9E3779B97F4A7C15 & ((1 << 2 * k) - 1) | 1)
+    multiplier = multiplier_of(k)
     return Layout(k, multiplier, partition_bits, 2 * k - partition_bits - hash_bits, hash_bits, place_bits)
 
 

@@ -35,6 +35,11 @@ def choose_sampling(error_rate: float | None, k: int) -> int:
     return min(MAX_SAMPLING, 1 << max(0, int(affordable).bit_length() - 1))
 
 
+def multiplier_of(k: int) -> np.uint64:
+    """What k-mers are multiplied by, modulo 4^k, for their hash: an odd number, so that no two have the same."""
+    return MIXER & U((1 << 2 * k) - 1) | U1
+
+
 @njit
 def hash_kmers(codes, begin, end, k, out):
     """out[i - begin] = hash of the canonical k-mer that starts at i, for i in [begin, end); NONE where there is none.

@@ -26,6 +26,7 @@ from bellapy.compute.sorting import sort_few
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.records import ReadSet
 from bellapy.seeding.kmer_hashes import STRETCH, hash_stretch, make_stretch
+from bellapy.seeding.sampling import multiplier_of
 
 U = np.uint64
 U0, U1, U6, U63 = (U(x) for x in (0, 1, 6, 63))
@@ -287,9 +288,8 @@ def make_table(reads: ReadSet, chosen: np.ndarray, k: int, one_in: int) -> tuple
     chosen : (n,) int64, the reads.  one_in : a power of two; k-mers are left out so that one in so many is kept.
     """
     bits = 2 * k - (one_in.bit_length() - 1)
-    multiplier = U(0x9E3779B97F4A7C15 & ((1 << 2 * k) - 1) | 1)
     empty = np.empty(0, np.uint64)
-    everything = Table(k, multiplier, bits, np.full(1 << MARK_BITS >> 6, ~U0), empty.astype(np.int32), empty, empty)
+    everything = Table(k, multiplier_of(k), bits, np.full(1 << MARK_BITS >> 6, ~U0), empty.astype(np.int32), empty, empty)
     begins = reads.starts[chosen] + np.maximum(0, (reads.lengths[chosen].astype(np.int64) - PIECE) // 2)
     sizes, stretch = np.minimum(reads.lengths[chosen], PIECE).astype(np.int64), make_stretch()
 
@@ -306,8 +306,8 @@ def make_table(reads: ReadSet, chosen: np.ndarray, k: int, one_in: int) -> tuple
     kept, marks = np.zeros(len(chosen), np.int64), np.zeros(1 << MARK_BITS >> 6, np.uint64)
     heads, to_mark, to_head = np.zeros((1 << HEAD_BITS) + 1, np.int32), *(max(0, bits - n) for n in (MARK_BITS, HEAD_BITS))
     n_kept = index_hashes(hashes, items, U(to_mark), U(to_head), kept, marks, heads)
-    hashes, items = hashes[:n_kept], items[:n_kept]
-    return Table(k, multiplier, bits, marks, heads, hashes, items), Pieces(chosen, sizes // 2, sizes, kept), kept >= least
+    table = everything._replace(marks=marks, heads=heads, hashes=hashes[:n_kept], items=items[:n_kept])
+    return table, Pieces(chosen, sizes // 2, sizes, kept), kept >= least
 
 
 def _by_hash(hashes: np.ndarray, items: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
