@@ -6,7 +6,6 @@ order.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Sequence
 from functools import cache
@@ -21,8 +20,6 @@ from numba import from_dtype, types
 from bellapy.compute.gpu.errors import telling
 
 Shape = int | tuple[int, ...]
-os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
-"""A setting of the driver, read when it starts: queues of a device.  Streams that share one wait for each other."""
 
 
 # ---------------------------------------------------------------- devices
