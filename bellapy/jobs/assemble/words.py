@@ -45,9 +45,10 @@ def find_alone(words: np.ndarray, threads: int = 1) -> tuple[np.ndarray, np.ndar
     def look(part: int) -> np.ndarray:
         rows = np.empty(len(words), np.int64)
         rows = rows[: _write_rows(words, U(part), rows)]
-        rows = rows[np.argsort(words[rows])]
+        order = np.argsort(words[rows])
+        rows, mine = rows[order], words[rows][order]
         same = np.zeros(len(rows) + 1, bool)  # as the one before
-        same[1:-1] = words[rows[1:]] == words[rows[:-1]]
+        same[1:-1] = mine[1:] == mine[:-1]
         several = same[:-1] | same[1:]
         alone[rows] = ~several
         return rows[several]
