@@ -148,7 +148,7 @@ class Assembler:
         overlaps = self._overlaps(used)
         _forget_both_ways(used)
         with self.report.stage(Stage("graph")):
-            drafter = Drafter(used, overlaps, self.chosen, exact=not self.chosen.fast)
+            drafter = Drafter(used, overlaps, self.chosen, exact=not self.chosen.fast, threads=self.resources.threads)
             chosen = drafter.draft()
         contigs, depth, homes = self._polished(chosen.contigs, reads)
         while drafter.ends_more(contigs):  # which are exact now
@@ -204,13 +204,13 @@ class Assembler:
             chosen = self.chosen
             least = max(1, chosen.min_depth - 1)
             spans = self._spans = used_spans(overlaps, reads.lengths, least, self.resources.threads)
-            wanted = needed_reads(overlaps, spans, chosen.haplotypes, chosen.min_overlap)
+            wanted = needed_reads(overlaps, spans, chosen.haplotypes, chosen.min_overlap, self.resources.threads)
             logger.info("%s of %s reads are corrected; the others are inside these", f"{wanted.sum():,}", f"{len(reads):,}")
             job = Job(reads, overlaps, trace, CorrectParams(), self.resources, self.work, wanted)
+            kept = zip(spans.start[wanted].tolist(), spans.end[wanted].tolist(), strict=True)
             corrected = [
                 unrolled(found.codes[found.begins[start] : found.begins[end]])
-                for found, start, end, use in zip(correct_reads(job, part), spans.start, spans.end, wanted, strict=True)
-                if use
+                for found, (start, end) in zip(correct_reads(job, part), kept, strict=True)
             ]
             self.details.corrected, self.details.spared = part.details.correction, int((~wanted).sum())
         return corrected, [name for name, use in zip(reads.names, wanted, strict=True) if use]

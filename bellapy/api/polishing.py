@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from bellapy.jobs.correct.drafts import DraftContig, read_drafts
 from bellapy.jobs.correct.jumps import cut_jumps
 from bellapy.jobs.correct.pipeline import BEFORE_PHASING, Counts
 from bellapy.jobs.correct.placements import Placements, homes
-from bellapy.jobs.map.batches import batches
+from bellapy.jobs.map.batches import BATCH_BASES
 from bellapy.jobs.map.choose import SECONDARY
 from bellapy.jobs.map.pipeline import Mapped, Mapper
 from bellapy.jobs.map.run import Wanted, prepare
@@ -35,7 +35,7 @@ from bellapy.report.run_report import RunReport, Stage
 
 BEYOND = 20_000  # bases by which circles go on for the reads that cross their joint
 MOST_TURNS = 3  # of small ones
-SOME = 100  # reads at a time; so many, spread evenly, tell how to map all
+SOME = 100  # reads, spread evenly, that tell how to map all
 PLACED, NOISY = 0.5, "clr"  # share of bases that find a place at least, else this preset of `map` is tried
 RAW = "raw"
 CHANGES = "mismatches", "inserted", "deleted", RAW  # of Counts
@@ -159,18 +159,19 @@ def polish_once(
 def place_reads(drafts: list[Draft], reads: ReadSet, threads: int, report: RunReport) -> Placements:
     """Where reads lie on drafts; parts of a read may lie in different places."""
     mapper = _prepare(drafts, reads, threads, report)
+    batches = np.split(np.arange(len(reads)), _edges(reads.lengths))
     parts, at = [], 0
 
-    def place(records: Records) -> list[Placements]:
-        return [_placements(mapped, reads) for mapped in mapper.map(records)]
+    def place(rows: np.ndarray) -> list[Placements]:
+        return [_placements(mapped, reads) for mapped in mapper.map(_records(reads, rows))]
 
     with report.stage(Stage("map")), progress("map", len(reads)) as advance:
-        for found in map_in_order(place, batches(_records(reads, np.arange(len(reads)))), threads):
+        for rows, found in zip(batches, map_in_order(place, batches, threads), strict=True):
             for part in found:
                 shift = at - part.first[0] if len(part.first) else 0
                 parts.append(part._replace(first=part.first + shift, last=part.last + shift))
                 at += len(part.runs)
-            advance(len(parts))
+            advance(int(rows[-1]) + 1)
     return Placements(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -181,7 +182,7 @@ def _prepare(drafts: list[Draft], reads: ReadSet, threads: int, report: RunRepor
     all bases find a place, it is looked for as noisy reads need it, too.
     """
     reference = ReadSet.from_codes([_lengthened(draft) for draft in drafts], [draft.name for draft in drafts])
-    some = next(_records(reads, np.unique(np.linspace(0, len(reads) - 1, SOME).astype(np.int64))))
+    some = _records(reads, np.unique(np.linspace(0, len(reads) - 1, SOME).astype(np.int64)))
     best, most = None, -1.0
     for preset in (None, NOISY):
         mapper = prepare(reference, some, Wanted(preset, lambda params: params, True), report, threads)
@@ -208,15 +209,16 @@ def _lengthened(draft: Draft) -> np.ndarray:
     return np.resize(draft.codes, n + min(BEYOND, (MOST_TURNS - 1) * n))
 
 
-def _records(reads: ReadSet, rows: np.ndarray) -> Iterator[Records]:
+def _edges(lengths: np.ndarray) -> np.ndarray:
+    """Where a new batch of reads begins, of about as many bases as `map` takes at a time."""
+    return np.flatnonzero(np.diff(np.cumsum(lengths, dtype=np.int64) // BATCH_BASES)) + 1
+
+
+def _records(reads: ReadSet, rows: np.ndarray) -> Records:
     """Some reads as `map` takes them; their names are their numbers."""
-    for begin in range(0, len(rows), SOME):
-        some = rows[begin : begin + SOME].tolist()
-        texts = []
-        for read in some:
-            at = reads.starts[read]
-            texts.append(LETTERS[reads.codes[at : at + reads.lengths[read]]].tobytes())
-        yield Records([b"%d" % read for read in some], [b""] * len(some), texts, None)
+    begins, ends = reads.starts[rows], reads.starts[rows] + reads.lengths[rows]
+    texts = [LETTERS[reads.codes[a:b]].tobytes() for a, b in zip(begins.tolist(), ends.tolist(), strict=True)]
+    return Records([b"%d" % read for read in rows.tolist()], [b""] * len(rows), texts, None)
 
 
 def _placements(mapped: Mapped, reads: ReadSet) -> Placements:

@@ -50,13 +50,13 @@ def session(
     """Set up the log, check what is read and written, and write the report when the block ends without an error.
 
     outputs : what asks for each file, as the user knows it, and its path; None: no file.
-    keeps_freed : freed memory is kept for new arrays, which saves a short job time.
+    keeps_freed : much of freed memory is kept for new arrays, which saves a short job time.
     """
     told = LogParams(**given_values(given, LogParams._fields))
     set_up_logging(told.quiet, told.debug)
     run = _within_address_space(run_params(given))
     if not keeps_freed:
-        own_process.give_back_arrays()
+        own_process.keep_little_freed()
     elif run.max_memory is None:
         own_process.keep_freed_memory()
     check_outputs({**outputs, "--report": told.report_file}, inputs)

@@ -16,7 +16,7 @@ import numpy as np
 
 from bellapy.jobs.assemble.contigs import Contig
 from bellapy.jobs.assemble.graph import Graph
-from bellapy.jobs.assemble.words import WORD, distinct, words_of
+from bellapy.jobs.assemble.words import WORD, distinct, find_alone, words_of
 
 LEAST, SHARE = 100, 0.02  # words that no other place has, of an overlap that is sure: a wrong base makes 31
 TELLING = 20  # such words between two overlaps, which tell where the sequence there stands
@@ -27,26 +27,25 @@ MANY = 50  # times of a word from which on it is not looked where it stands: it 
 class _Words:
     """The words of all contigs, and where else each of them stands.
 
-    number : (n_words,) int64, the same for equal words.  times : (n_different,) int64, how often there are these.
     begins : (n_contigs,) int64, where the words of each contig begin.
     """
 
-    def __init__(self, contigs: Sequence[Contig]):
+    def __init__(self, contigs: Sequence[Contig], threads: int = 1):
         its = [words_of(one.codes, one.circular) for one in contigs]
         sizes, circular = np.array([len(some) for some in its]), np.array([one.circular for one in contigs])
         words = np.concatenate(its)
-        self._order = np.argsort(words)
-        is_new = np.diff(words[self._order], prepend=~words[self._order[:1]]) != 0
+        self._alone, self._others = find_alone(words, threads)
+        is_new = np.diff(words[self._others], prepend=~words[self._others[:1]]) != 0
         self._first = np.flatnonzero(is_new)
-        self.number, self.times = np.empty(len(words), np.int64), np.diff(np.append(self._first, len(words)))
-        self.number[self._order] = np.cumsum(is_new) - 1
+        self._times = np.diff(np.append(self._first, len(is_new)))
+        self._number = np.zeros(len(words), np.int64)
+        self._number[self._others] = np.cumsum(is_new) - 1
         self.begins = np.cumsum(sizes) - sizes
         self._period = np.where(circular, sizes, 2 * len(words) + NEAR)  # of places on a contig
 
     def alone(self, contig: int) -> np.ndarray:
         """Mask of the words of a contig that stand nowhere else, (n,) bool."""
-        end = np.append(self.begins, len(self.number))[contig + 1]
-        return self.times[self.number[self.begins[contig] : end]] == 1
+        return self._alone[self.begins[contig] : np.append(self.begins, len(self._alone))[contig + 1]]
 
     def of_copy(self, words: np.ndarray) -> int:
         """How many of some words, (n,) int64 indices, which follow each other, one other place has together, at the most.
@@ -54,17 +53,18 @@ class _Words:
         All places that share some of the words themselves, as the units of a tandem array do, are one: of an array the
         contigs may have too few units.
         """
-        numbers = self.number[words]
-        n = np.where(self.times[numbers] < MANY, self.times[numbers], 0)
+        own = np.flatnonzero(~self._alone[words])
+        numbers = self._number[words[own]]
+        n = np.where(self._times[numbers] < MANY, self._times[numbers], 0)
         step = np.arange(int(n.sum())) - np.repeat(np.cumsum(n) - n, n)
-        other = self._order[np.repeat(self._first[numbers], n) + step]
-        own = np.repeat(np.arange(len(words)), n)
+        other = self._others[np.repeat(self._first[numbers], n) + step]
+        own = np.repeat(own, n)
         own, other = own[other != words[own]], other[other != words[own]]
         contig, is_one = np.searchsorted(self.begins, other, side="right") - 1, np.isin(other, words)
         most = 0
         for diagonal in (other - own, other + own):  # a copy on the same strand, and one on the other
             for shift in (0, NEAR // 2):
-                place = contig * (len(self.number) + NEAR) + (diagonal + shift) % self._period[contig] // NEAR
+                place = contig * (len(self._alone) + NEAR) + (diagonal + shift) % self._period[contig] // NEAR
                 place[np.isin(place, place[is_one])] = -1
                 held = distinct(place * len(words) + own) // len(words)  # a place for each word that it has
                 begins = np.flatnonzero(np.diff(held, prepend=-2))
@@ -72,12 +72,12 @@ class _Words:
         return most + int((n == 0).sum())
 
 
-def find_unsure(contigs: Sequence[Contig], graph: Graph) -> tuple[np.ndarray, list[int]]:
+def find_unsure(contigs: Sequence[Contig], graph: Graph, threads: int = 1) -> tuple[np.ndarray, list[int]]:
     """Mask of the arcs, with their complements, at which contigs have to end, (n_arcs,) bool; reads that are no circles."""
     found, lines = np.zeros(len(graph), bool), list[int]()
     if not contigs:
         return found, lines
-    words = _Words(contigs)
+    words = _Words(contigs, threads)
     for i, one in enumerate(contigs):
         if one.circular and len(one.reads) == 1:
             if words.alone(i)[: one.again - WORD].sum() < _least(one.again):
@@ -100,20 +100,25 @@ def _of_contig(number: int, contig: Contig, words: _Words, graph: Graph) -> list
     alone = words.alone(number)
     steps = [*contig.reads, contig.reads[0]] if contig.circular else contig.reads
     arcs = np.array([graph.first[v] + graph.targets(v).index(w) for v, w in pairwise(steps)], np.int64)
-    before = np.concatenate([[0], np.cumsum(np.tile(alone, 2 if contig.circular else 1))])
+    before, turns = np.concatenate([[0], np.cumsum(alone)]), 2 if contig.circular else 1
+
+    def alone_before(place: np.ndarray) -> np.ndarray:
+        turn, at = np.divmod(place, max(1, len(alone)))
+        return turn * before[-1] + before[at]
+
     its = graph.arcs.take(arcs)
     start = np.cumsum(its.length)
     scale = len(contig.codes) / (start[-1] + (0 if contig.circular else graph.lengths[steps[-1] >> 1])) if len(arcs) else 1
-    end = np.minimum(scale * (start + its.overlap - its.tail) - WORD, len(before) - 1).astype(np.int64)
+    end = np.minimum(scale * (start + its.overlap - its.tail) - WORD, turns * len(alone)).astype(np.int64)
     start = (scale * (start + its.head)).astype(np.int64)
     start = np.minimum(start, end)
-    poor = np.flatnonzero(before[end] - before[start] < _least(end - start))
+    poor = np.flatnonzero(alone_before(end) - alone_before(start) < _least(end - start))
     held = [words.begins[number] + np.arange(start[i], end[i]) % len(alone) for i in poor]
     poor = poor[np.array([len(some) - words.of_copy(some) < _least(len(some)) for some in held], bool)]
     if not len(poor):
         return []
-    arcs, start, end = arcs[poor], before[start[poor]], before[end[poor]]
-    ahead = end[-1] - int(alone.sum()) if contig.circular else -TELLING
+    arcs, start, end = arcs[poor], alone_before(start[poor]), alone_before(end[poor])
+    ahead = end[-1] - before[-1] if contig.circular else -TELLING
     begins = np.flatnonzero(start - np.concatenate([[ahead], end[:-1]]) >= TELLING)
     if not len(begins):
         return []

@@ -20,13 +20,15 @@ class Drafter:
 
     layout: Layout
 
-    def __init__(self, reads: ReadSet, overlaps: Overlaps, params: AssembleParams, *, exact: bool):
-        self._reads, self._overlaps, self._params, self._exact = reads, overlaps, params, exact
+    def __init__(self, reads: ReadSet, overlaps: Overlaps, params: AssembleParams, *, exact: bool, threads: int = 1):
+        self._reads, self._overlaps, self._params, self._exact, self._threads = reads, overlaps, params, exact, threads
         self._lines: set[int] = set()  # reads that seem to go round, but do not
         self._lay_out()
 
     def _lay_out(self) -> None:
-        self.layout = lay_out(self._reads, self._overlaps, self._params, exact=self._exact, lines=self._lines)
+        self.layout = lay_out(
+            self._reads, self._overlaps, self._params, exact=self._exact, lines=self._lines, threads=self._threads
+        )
 
     def draft(self) -> Chosen:
         """The contigs that are sure, as far as they tell themselves."""
@@ -37,7 +39,8 @@ class Drafter:
 
     def ends_more(self, contigs: Sequence[Contig]) -> bool:
         """Whether contigs, which may be polished, show joints that are not sure; the next draft has none of these."""
-        arcs, lines = find_unsure(rejoin(contigs, self.layout.graph, self.layout.left), self.layout.graph)
+        joined = rejoin(contigs, self.layout.graph, self.layout.left)
+        arcs, lines = find_unsure(joined, self.layout.graph, self._threads)
         arcs &= ~self.layout.left
         if lines:
             self._lines |= set(lines)

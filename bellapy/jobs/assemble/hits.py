@@ -12,6 +12,7 @@ AT_END = 20  # bases from a read's end where an overlap still reaches the end
 ROBUST = 1.4826  # times the median absolute deviation is a standard deviation
 DEVIATIONS = 5  # above the median, up to which errors of an overlap are usual
 LIMITS, SPREAD = (0.002, 0.02), 3  # that is at least the first, and at most the second or so many times the median
+PLACE_BITS = 32  # of a place on a read
 STRETCH = 500  # bases of a supported stretch that counts
 
 
@@ -34,13 +35,14 @@ class Hits(NamedTuple):
     n_columns: np.ndarray
 
     @classmethod
-    def of(cls, overlaps: Overlaps) -> Hits:
-        """All overlaps, as they are."""
+    def of(cls, overlaps: Overlaps, rows: np.ndarray | slice = slice(None)) -> Hits:
+        """All overlaps, or some of them: indices or a mask."""
         numbers = (
-            overlaps.query_id, overlaps.target_id, overlaps.strand < 0, overlaps.query_start, overlaps.query_end,
+            overlaps.query_id, overlaps.target_id, overlaps.strand, overlaps.query_start, overlaps.query_end,
             overlaps.target_start, overlaps.target_end, overlaps.n_matches, overlaps.n_columns,
         )  # fmt: skip
-        return cls(*(column if column.dtype == bool else column.astype(np.int64) for column in numbers))
+        found = cls(*(column[rows].astype(np.int64) for column in numbers))
+        return found._replace(turned=found.turned < 0)
 
     @property
     def errors(self) -> np.ndarray:
@@ -114,10 +116,10 @@ def find_spans(hits: Hits, lengths: np.ndarray, min_depth: int, margin: int) -> 
     start = np.where(start > AT_END, start + margin, start)
     end = np.where(whole - end > AT_END, end - margin, end)
     some = end > start
-    read, place = np.tile(read[some], 2), np.concatenate([start[some], end[some]])
-    step = np.repeat(np.array([1, -1]), some.sum())
-    order = np.lexsort((-step, place, read))
-    read, place, step = read[order], place[order], step[order]
+    place = np.concatenate([start[some], end[some]])
+    is_end = np.repeat(np.array([0, 1]), some.sum())
+    sorted_ = np.sort((np.tile(read[some], 2) << PLACE_BITS | place) << 1 | is_end)  # where both are, reads begin first
+    read, place, step = sorted_ >> PLACE_BITS + 1, sorted_ >> 1 & (1 << PLACE_BITS) - 1, 1 - 2 * (sorted_ & 1)
     depth = np.cumsum(step)
     begins = np.flatnonzero((depth == min_depth) & (step == 1))
     ends = np.flatnonzero((depth == min_depth - 1) & (step == -1))

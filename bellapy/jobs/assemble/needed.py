@@ -32,8 +32,8 @@ def used_spans(overlaps: Overlaps, lengths: np.ndarray, min_depth: int, threads:
 
     def look(number: int) -> tuple[np.ndarray, Spans]:
         own = part == number
-        some = overlaps.take(own[overlaps.query_id] | own[overlaps.target_id])
-        its = find_spans(Hits.of(some), lengths, min_depth, MARGIN)
+        hits = Hits.of(overlaps, own[overlaps.query_id] | own[overlaps.target_id])
+        its = find_spans(hits, lengths, min_depth, MARGIN)
         return own & (its.lengths > 0), its
 
     for own, its in map_in_order(look, np.unique(part).tolist(), min(threads, FEW_THREADS)):
@@ -42,7 +42,7 @@ def used_spans(overlaps: Overlaps, lengths: np.ndarray, min_depth: int, threads:
     return spans
 
 
-def needed_reads(overlaps: Overlaps, spans: Spans, haplotypes: int, min_overlap: int) -> np.ndarray:
+def needed_reads(overlaps: Overlaps, spans: Spans, haplotypes: int, min_overlap: int, threads: int = 1) -> np.ndarray:
     """Mask of the reads that are in fewer than some others, and are as long as an overlap has to be.
 
     What is left out would be found inside another read after correction, too.  Over every place at least as many reads stay
@@ -51,12 +51,15 @@ def needed_reads(overlaps: Overlaps, spans: Spans, haplotypes: int, min_overlap:
     overlaps : in the order of their queries.  spans : the part of every read that is looked at.
     """
     lengths = spans.lengths
-    n_outside = np.zeros(len(lengths), np.int64)
-    for rows in _pieces(overlaps.query_id):
-        hits = clip(Hits.of(overlaps.take(rows)), spans, 1)
+
+    def count(rows: slice) -> np.ndarray:
+        hits = clip(Hits.of(overlaps, rows), spans, 1)
         kinds = sort_kinds(hits, lengths, OVERHANG, SHARE)
         inner = [hits.query[kinds.query_inside], hits.target[kinds.target_inside], *in_circles(hits, kinds, lengths)]
-        n_outside += np.bincount(np.concatenate(inner), minlength=len(lengths))
+        return np.bincount(np.concatenate(inner), minlength=len(lengths))
+
+    counts = map_in_order(count, _pieces(overlaps.query_id), min(threads, FEW_THREADS))
+    n_outside = sum(counts, np.zeros(len(lengths), np.int64))
     return (n_outside < CONTAINERS * haplotypes) & (lengths >= min_overlap)
 
 
@@ -80,7 +83,8 @@ def in_circles(hits: Hits, kinds: Kinds, lengths: np.ndarray) -> tuple[np.ndarra
     lengths : of the reads, as they are cut.
     """
     rows = np.flatnonzero(kinds.ends)
-    rows = rows[np.lexsort((kinds.forward[rows], hits.turned[rows], hits.target[rows], hits.query[rows]))]
+    pairs = hits.query[rows] * len(lengths) + hits.target[rows]
+    rows = rows[np.argsort(pairs << 2 | hits.turned[rows] << 1 | kinds.forward[rows], kind="stable")]
     one, other = rows[:-1], rows[1:]  # the query's beginning with the target's end, and its end with the target's beginning
     pair = ~kinds.forward[one] & kinds.forward[other] & (hits.turned[one] == hits.turned[other])
     pair &= (hits.query[one] == hits.query[other]) & (hits.target[one] == hits.target[other])

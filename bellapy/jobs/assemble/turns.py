@@ -8,9 +8,12 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from bellapy.compute.jit import njit_entry
+from bellapy.compute.threads import map_threads
 from bellapy.jobs.assemble.graph import Arcs
 from bellapy.records.bases import UNKNOWN
 
+U = np.uint64
 WORD, PLACE_BITS = 15, 32  # bases; bits of a place, behind those of a word
 LEAST_TURN, LEAST_WORDS = 500, 50
 WOBBLE = 20  # bases by which words may be more or less than a turn apart
@@ -19,6 +22,7 @@ GAP = 500  # bases behind the first turn without such a word, at most
 ALIKE, BESIDE = 0.02, 20  # share, and bases beside it, by which two turns of one circle may differ
 WHOLE = 0.8  # the same, in a read that has nothing else
 PROBE, PROBED = 20, (50, 150, 300)  # bases of words that are looked for in the rest of a read, and how far from its end
+CODE_BITS = 3  # of each of these bases, which may be unknown
 LONGER = 1000  # bases by which a neighbour that does not go round may be longer than a turn
 
 
@@ -27,12 +31,25 @@ def unrolled(codes: np.ndarray) -> np.ndarray:
 
     Many turns make the words of a small plasmid look like those of a repeat.
     """
-    text = codes.tobytes()
-    ends = [text[len(text) - at - PROBE : len(text) - at] for at in PROBED if len(text) > at + PROBE]
-    if not any(text.find(end) < len(text) - PROBED[-1] - PROBE for end in ends):
+    n, powers = len(codes), 1 << CODE_BITS * np.arange(PROBE - 1, -1, -1)
+    words = [codes[n - at - PROBE : n - at] @ powers for at in PROBED if n > at + PROBE]
+    if not _begins_with_any(codes, max(0, n - PROBED[-1] - PROBE), np.array(words, np.uint64)):
         return codes
     turn = turn_of(codes, WHOLE)
     return codes[: turn + max(turn // 2, LONGER)] if turn else codes
+
+
+@njit_entry
+def _begins_with_any(codes, n, words):
+    """Whether one of some words, (any,) uint64, of PROBE bases stands in the codes, uint8, at one of the first n places."""
+    mask, word = (U(1) << U(CODE_BITS * PROBE)) - U(1), U(0)
+    for i in range(min(len(codes), n + PROBE - 1)):
+        word = (word << U(CODE_BITS) | U(codes[i])) & mask
+        if i >= PROBE - 1:
+            for k in range(len(words)):
+                if word == words[k]:
+                    return True
+    return False
 
 
 def turn_of(codes: np.ndarray, least: float = SHARE) -> int:
@@ -40,14 +57,10 @@ def turn_of(codes: np.ndarray, least: float = SHARE) -> int:
 
     Words that the read has twice are one turn apart: most of those behind the first turn, from its beginning to its end.
     """
-    n = len(codes) - WORD + 1
-    if n < 2 * LEAST_TURN:
+    if len(codes) - WORD + 1 < 2 * LEAST_TURN:
         return 0
-    words, known = np.zeros(n, np.int64), np.ones(n, bool)
-    for i in range(WORD):
-        words = words << 2 | codes[i : i + n]
-        known &= codes[i : i + n] < UNKNOWN
-    in_order = np.sort(words[known] << PLACE_BITS | np.flatnonzero(known))
+    words = np.empty(len(codes), np.int64)
+    in_order = np.sort(words[: _write_words(codes, words)])
     order = in_order & (1 << PLACE_BITS) - 1
     same = np.diff(in_order >> PLACE_BITS) == 0
     first, between = order[:-1][same], np.diff(order)[same]
@@ -63,7 +76,24 @@ def turn_of(codes: np.ndarray, least: float = SHARE) -> int:
     return turn if share[at] >= least and widest <= GAP else 0
 
 
-def find_turns(bases: Iterable[tuple[int, np.ndarray]], arcs: Arcs, lengths: np.ndarray) -> np.ndarray:
+@njit_entry
+def _write_words(codes, words):
+    """Write the words of WORD known bases, each with its place behind it, to `words`, int64; returns how many there are.
+
+    codes : uint8.
+    """
+    mask, word, known, n = (1 << 2 * WORD) - 1, 0, 0, 0
+    for i in range(len(codes)):
+        word, known = (word << 2 | codes[i]) & mask, known + 1 if codes[i] < UNKNOWN else 0
+        if known >= WORD:
+            words[n] = word << PLACE_BITS | i - WORD + 1
+            n += 1
+    return n
+
+
+def find_turns(
+    bases: Iterable[tuple[int, np.ndarray]], arcs: Arcs, lengths: np.ndarray, threads: int = 1
+) -> np.ndarray:  # fmt: skip
     """Bases of one turn of each read, (n_reads,) int64; 0 for those that do not go round a circle.
 
     A tandem array repeats itself, too, and so does a line whose ends are alike.  Reads of a circle have neighbours, and
@@ -74,9 +104,8 @@ def find_turns(bases: Iterable[tuple[int, np.ndarray]], arcs: Arcs, lengths: np.
     turns = np.zeros(len(lengths), np.int64)
     one, other = arcs.source >> 1, arcs.target >> 1
     has_neighbour = np.bincount(one, minlength=len(lengths)) > 0
-    for read, codes in bases:
-        if has_neighbour[read]:
-            turns[read] = turn_of(codes)
+    some = [(read, codes) for read, codes in bases if has_neighbour[read]]
+    turns[[read for read, _ in some]] = map_threads(lambda one: turn_of(one[1]), some, threads)
     while True:
         turn, its = turns[one], turns[other]
         alike = np.where(its > 0, np.abs(its - turn) < ALIKE * turn + BESIDE, lengths[other] < turn + LONGER)

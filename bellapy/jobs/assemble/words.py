@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit_entry
+from bellapy.compute.threads import map_threads
 from bellapy.seeding.sampling import MIXER
 
 U = np.uint64
 WORD = 31  # bases
+PART_BITS = 4  # the highest ones, by which words are sorted in parts
 INSIDE = 0.75  # of the words of a sequence that stand in another one, from which on it is a copy of a part of that
 
 
@@ -34,6 +36,35 @@ def _write_words(codes, words):
             for _ in range(2):
                 word = (word ^ word >> U(29)) * MIXER
             words[i - WORD + 1] = word ^ word >> U(32)
+
+
+def find_alone(words: np.ndarray, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Mask of the words, as of `words_of`, that stand there once, and indices of the others, ascending by their words."""
+    alone = np.empty(len(words), bool)
+
+    def look(part: int) -> np.ndarray:
+        rows = np.empty(len(words), np.int64)
+        rows = rows[: _write_rows(words, U(part), rows)]
+        order = np.argsort(words[rows])
+        rows, mine = rows[order], words[rows][order]
+        same = np.zeros(len(rows) + 1, bool)  # as the one before
+        same[1:-1] = mine[1:] == mine[:-1]
+        several = same[:-1] | same[1:]
+        alone[rows] = ~several
+        return rows[several]
+
+    return alone, np.concatenate(map_threads(look, range(1 << PART_BITS), threads))
+
+
+@njit_entry
+def _write_rows(words, part, rows):
+    """Write to `rows`, int64, which words, uint64, have `part` as their highest bits; returns how many."""
+    n = 0
+    for i in range(len(words)):
+        if words[i] >> U(64 - PART_BITS) == part:
+            rows[n] = i
+            n += 1
+    return n
 
 
 def distinct(words: np.ndarray) -> np.ndarray:

@@ -59,22 +59,20 @@ def make_windows(lengths: np.ndarray, circular: np.ndarray) -> Windows:
 
 def find_pieces(placed: Placements, windows: Windows, lengths: np.ndarray, circular: np.ndarray) -> Piece:
     """Which lines lie in which windows; on a circle a line may lie in one twice."""
-    first_window = np.searchsorted(windows.contig, np.arange(len(lengths) + 1))
+    apart = 8 * int(lengths.max(initial=1))  # of places on two contigs: lines may lie two turns off
+    low, high = windows.contig * apart + windows.low, windows.contig * apart + windows.high
     found = []
     for turn in (-2, -1, 0, 1):
-        some = np.flatnonzero(circular[placed.contig] | (turn == 0))
-        contig, shift = placed.contig[some], turn * lengths[placed.contig[some]]
-        start, end = placed.start[some] + shift, placed.end[some] + shift
-        for line, at, a, b, by in zip(
-            some.tolist(), contig.tolist(), start.tolist(), end.tolist(), shift.tolist(), strict=True
-        ):
-            begin, stop = first_window[at], first_window[at + 1]
-            one = begin + np.searchsorted(windows.high[begin:stop], a, side="right")
-            other = begin + np.searchsorted(windows.low[begin:stop], b)
-            found += [(line, window, by) for window in range(one, other)]
-    pieces = np.array(found, np.int64).reshape(-1, 3)
-    pieces = pieces[np.lexsort((pieces[:, 2], pieces[:, 0], pieces[:, 1]))]
-    return Piece(*np.ascontiguousarray(pieces.T))
+        line = np.flatnonzero(circular[placed.contig] | (turn == 0))
+        contig = placed.contig[line]
+        shift = turn * lengths[contig]
+        first = np.searchsorted(high, contig * apart + placed.start[line] + shift, side="right")
+        n = np.maximum(np.searchsorted(low, contig * apart + placed.end[line] + shift) - first, 0)
+        step = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+        found.append((np.repeat(first, n) + step, np.repeat(line, n), np.repeat(shift, n)))
+    window, line, shift = np.concatenate(found, axis=1)
+    order = np.lexsort((shift, line, window))
+    return Piece(line[order], window[order], shift[order])
 
 
 @njit_entry

@@ -21,7 +21,7 @@ PER_BASE = "codes", "raw", "begins", "margins"
 def pack(reads: Iterable[Corrected]) -> dict[str, np.ndarray]:
     """Corrected reads as arrays: the columns of all reads end to end, with their sizes."""
     held = list(reads)
-    arrays = {name: np.concatenate([getattr(found, name) for found in held]) for name in PER_BASE}
+    arrays = {name: np.concatenate([getattr(found, name) for found in held] or [[]]) for name in PER_BASE}
     arrays["sizes"] = np.array([[len(getattr(found, name)) for name in PER_BASE] for found in held], np.int64)
     arrays["numbers"] = np.array([[getattr(found, name) for name in NUMBERS] for found in held])
     return arrays

@@ -54,7 +54,7 @@ class Job:
 
     trace : makes paths; see `members.Tracer`.
     work : the folder that keeps what is done; None: nothing is kept.
-    wanted : (n_reads,) bool, reads that are to be corrected; the others only help, and stay as they are.  None: all.
+    wanted : (n_reads,) bool, reads that are to be corrected; the others only help.  None: all.
     """
 
     reads: ReadSet
@@ -66,10 +66,14 @@ class Job:
     wanted: np.ndarray | None = None
 
     @property
+    def templates(self) -> np.ndarray:
+        """Reads that are to be corrected, (n,) int64."""
+        return np.arange(len(self.reads)) if self.wanted is None else np.flatnonzero(self.wanted)
+
+    @property
     def samples(self) -> np.ndarray:
-        """Reads that are learnt from, (n,) int64."""
-        some = np.arange(len(self.reads)) if self.wanted is None else np.flatnonzero(self.wanted)
-        return some[sample(self.reads.lengths[some])]
+        """Those of them that are learnt from, (n,) int64."""
+        return self.templates[sample(self.reads.lengths[self.templates])]
 
     @property
     def traces_ahead(self) -> bool:
@@ -85,7 +89,7 @@ class Job:
 def correct_reads(
     job: Job, report: RunReport, tell_qualities: Callable[[Qualities], None] | None = None
 ) -> Iterator[Corrected]:
-    """Every read corrected, in order.  The stage ends with the last one.
+    """Every read that is wanted corrected, in order.  The stage ends with the last one.
 
     tell_qualities : takes what tells the qualities of bases, before the first read comes; None: nothing is learnt of them.
     """
@@ -151,7 +155,7 @@ def _pile(job: Job, members: Members, traced: TracedOverlaps, read: int):
 
 
 def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Iterator[Corrected]:
-    counts, bridges = Counts(), Bridges(how, job.params.min_support)
+    counts, bridges, templates = Counts(), Bridges(how, job.params.min_support), job.templates
     charts = CorrectCharts() if report.wants_charts else None
     begin: int
     traced: TracedOverlaps
@@ -165,11 +169,15 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
             found = correct_template(job.codes(read), _pile(job, members, traced, read), how, job.params)
         return bridges.cross(found, lambda: find_neighbours(job.reads, job.overlaps, *members.of(read)))
 
+    def templates_in(first: int, last: int) -> list[int]:
+        return templates[slice(*np.searchsorted(templates, (first, last)))].tolist()
+
     def correct_range(first: int, last: int) -> Iterator[Corrected]:
         nonlocal traced, given, begin
         traced, given = next(ahead) if job.traces_ahead else ranges.prepare(first, last)
         begin, each = first, GIVEN_TOGETHER if any(given) else 1
-        some = (range(at, min(at + each, last)) for at in range(first, last, each))
+        mine = templates_in(first, last)
+        some = (mine[at : at + each] for at in range(0, len(mine), each))
         for found in map_in_order(lambda reads: list(map(correct, reads)), some, job.resources.threads, BEGUN_AHEAD):
             yield from found
 
@@ -178,11 +186,10 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
         edges = _edges(job, members, ranges.at_once + HELD_BESIDE if job.traces_ahead else 1)
         ahead = ranges.prepared_ahead(edges)
         for first, last in pairwise(edges):
-            for read, found in zip(range(first, last), _once(job, correct_range, first, last), strict=True):
-                if job.wanted is None or job.wanted[read]:
-                    changes = counts.add(job.codes(read), found)
-                    if charts:
-                        charts.add(found, changes)
+            for read, found in zip(templates_in(first, last), _once(job, correct_range, first, last), strict=True):
+                changes = counts.add(job.codes(read), found)
+                if charts:
+                    charts.add(found, changes)
                 advance(read)
                 yield found
         stage.reads, stage.ranges = len(job.reads), len(edges) - 1

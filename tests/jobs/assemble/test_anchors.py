@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from layouts import graph_of
 
 from bellapy.jobs.assemble.anchors import find_unsure
 from bellapy.jobs.assemble.contigs import Contig
 from bellapy.jobs.assemble.turns import find_turns
+from bellapy.jobs.assemble.words import find_alone
 from bellapy.records.bases import reversed_codes
 
 
@@ -112,3 +114,14 @@ def test_a_read_without_neighbours_does_not_go_round():
     assert find_turns(reads, beside.arcs, lengths).tolist() == [4000, 0]
     half = np.concatenate([TWO[:2500], REPEAT[:2500], ONE, TWO[3000:], REPEAT[:2500]])  # a repeat at its end alone
     assert find_turns([(0, half)], beside.arcs, np.array([12_500, 4000])).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("n", [0, 1, 2000])
+def test_words_that_stand_alone(n, threads):
+    words = np.random.default_rng(n).integers(0, 2000, n).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    alone, others = find_alone(words, threads)
+    _, row, times = np.unique(words, return_inverse=True, return_counts=True)
+    assert alone.tolist() == (times[row] == 1).tolist()
+    assert sorted(others.tolist()) == np.flatnonzero(~alone).tolist()
+    assert words[others].tolist() == sorted(words[~alone].tolist())

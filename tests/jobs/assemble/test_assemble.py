@@ -17,6 +17,7 @@ from genomes import Molecule, breaks, random_genome, reads_of, turned
 from gfa_files import matches_of, parse_gfa
 
 import bellapy
+from bellapy.api import polishing
 from bellapy.jobs.assemble import thinning
 
 LETTERS = np.frombuffer(b"ACGTN", np.uint8)
@@ -91,13 +92,14 @@ def test_circles_come_out_whole_and_exact(here):
     assert sum(line[3] == "*" for line in table.values()) <= fates["without_support"]
 
 
-def test_order_strand_and_threads_change_nothing(here):
+def test_order_strand_threads_and_batches_change_nothing(here, monkeypatch):
     assert run("assemble", "reads.fa", "-o", "one.fa", "-t", "1").code == 0
     rng = np.random.default_rng(4)
     names = list(READS)
     rng.shuffle(names)
     other = {name: turned(READS[name]) if rng.random() < 0.5 else READS[name] for name in names}
     (here / "other.fa").write_text(fasta(other))
+    monkeypatch.setattr(polishing, "BATCH_BASES", 20_000)
     assert run("assemble", "other.fa", "-o", "two.fa", "-t", "2").code == 0
     assert Path("one.fa").read_bytes() == Path("two.fa").read_bytes()
 

@@ -89,3 +89,31 @@ def test_a_chimera_is_looked_at_without_its_lesser_part():
 
 def test_junk_may_find_support_later():
     assert needed(overlaps_of([]), np.array([3000, 900]), 3).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("at_once", [1 << 18, 60])
+def test_the_longest_stretch_that_enough_others_cover_is_used(at_once, monkeypatch):
+    """Against the depth of every base; ends of overlaps do not count, where reads go on."""
+    monkeypatch.setattr(module, "AT_ONCE", at_once)
+    rng = np.random.default_rng(3)
+    lengths = rng.integers(1500, 4000, 30)
+    hits = []
+    for _ in range(300):
+        query, target = sorted(rng.choice(30, 2, replace=False).tolist())
+        spans = [sorted(rng.integers(-500, lengths[one] + 500, 2).clip(0, lengths[one]).tolist()) for one in (query, target)]
+        if min(end - start for start, end in spans) > 50:
+            hits.append((query, target, 1, *spans[0], *spans[1]))
+    depth = [np.zeros(n, int) for n in lengths]
+    for query, target, _, *spans in hits:
+        for read, (start, end) in ((query, spans[:2]), (target, spans[2:])):
+            start += 100 if start > 20 else 0
+            end -= 100 if lengths[read] - end > 20 else 0
+            depth[read][start : max(start, end)] += 1
+    spans = used_spans(overlaps_of(hits), lengths.astype(np.int32), 3, 2)
+    for read, n in enumerate(lengths):
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], depth[read] >= 3, [0]]))).reshape(-1, 2)
+        sizes = edges[:, 1] - edges[:, 0]
+        start, end = edges[sizes.argmax()] if len(edges) else (0, n)
+        assert spans.start[read] == (0 if start <= 120 else start)
+        assert spans.end[read] == (n if n - end <= 120 else end)
+        assert spans.n_stretches[read] == (sizes > 500).sum()

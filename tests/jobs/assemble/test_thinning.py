@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from bellapy.jobs.assemble import thinning
 from bellapy.jobs.assemble.thinning import choose_some
 from bellapy.records import ReadSet
 from bellapy.records.bases import reversed_codes
+from bellapy.seeding.sampling import MIXER, hash_kmers
 
 RNG = np.random.default_rng(1)
 GENOME, PLASMID = (RNG.integers(0, 4, n).astype(np.uint8) for n in (60_000, 2000))
@@ -35,6 +38,29 @@ def test_order_and_strand_do_not_count(monkeypatch):
     order = np.random.default_rng(2).permutation(len(reads))
     again = [reversed_codes(reads[i]) if i % 2 else reads[i] for i in order]
     assert (kept(again) == kept(reads)[order]).all()
+
+
+@pytest.mark.parametrize("most", [8, 30, 90])
+def test_which_ones_is_the_definition(most, monkeypatch):
+    """Of many sizes and depths; in a table of so few cells that words share them."""
+    monkeypatch.setattr(thinning, "MOST", most)
+    monkeypatch.setattr(thinning, "CELL_BITS", 4)
+    rng = np.random.default_rng(most)
+    lines = rng.permutation(np.array([*LONG, *SHORT[:200], *[read[:200] for read in SHORT[:20]]], object))
+    reads = ReadSet.from_codes(list(lines))
+    hashes, first = np.empty(len(reads.codes), np.uint64), reads.starts.tolist()
+    hash_kmers(reads.codes, 0, len(hashes), thinning.K, hashes)
+    words = [hashes[at : at + n] for at, n in zip(first, reads.lengths.tolist(), strict=True)]
+    words = [[int(word) for word in some if word & thinning.SAMPLED == 0] for some in words]
+    times = Counter(word for some in words for word in some)
+    expected = []
+    for some, size in zip(words, reads.lengths.tolist(), strict=True):
+        depth = sorted(times[word] for word in some)[len(some) // 2] if some else 0
+        mixed = (sum(some) + size) * int(MIXER) % 2**64
+        mixed = (mixed ^ mixed >> 29) * int(MIXER) % 2**64
+        expected.append(mixed / 2**64 * depth < most)
+    assert choose_some(reads).tolist() == choose_some(reads, 3).tolist() == expected
+    assert 0 < sum(expected) < len(expected)
 
 
 def test_no_reads_and_unknown_bases():

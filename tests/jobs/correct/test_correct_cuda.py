@@ -12,6 +12,7 @@ from bellapy.compute.gpu.devices import find_gpus
 from bellapy.compute.resources import Resources
 from bellapy.errors import DeviceError
 from bellapy.jobs.correct import pipeline
+from bellapy.jobs.correct.kept import pack, unpack
 from bellapy.jobs.correct.members import Traced
 from bellapy.jobs.correct.report import Details, start_report
 from bellapy.params.correct import CorrectParams
@@ -83,6 +84,21 @@ def test_equal_to_those_of_the_cpu(range_bytes, monkeypatch):
     monkeypatch.setattr(pipeline, "correct_template", None)
     found, _ = correct(job_of("cuda"))
     check_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "device, wanted", [("cpu", [1, 3, 4]), ("cpu", [0, 5]), ("cpu", [3]), ("cpu", []), ("cuda", [1, 3, 4])]
+)
+def test_only_reads_that_are_wanted_come(device, wanted, monkeypatch):
+    """Read 3 has no other one."""
+    monkeypatch.setattr(pipeline, "RANGE_BYTES", 150)
+    expected, _ = correct(job_of("cpu"))
+    job = job_of(device)
+    job.wanted = np.isin(np.arange(6), wanted)
+    found, report = correct(job)
+    check_equal(found, [expected[read] for read in wanted])
+    assert report.details.correction.reads == len(wanted)
+    check_equal(list(unpack(pack(found))), found)
 
 
 def test_what_does_not_fit_is_left_to_the_cpu(monkeypatch):
