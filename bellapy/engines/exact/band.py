@@ -172,18 +172,17 @@ class BandSweep(Ends):
         frame = self._frame if self._frame.every else self._frame._replace(every=SEAM)
         if not (start := self._line()) or not (cuts := cuts_of(frame, start, stop, threads)):
             return False
-        if self._frame.every:
-            width = max(last - first + 1 for first, last in (rows_at(frame.first, frame.last, line) for line in cuts))
-            lines, used = (cuts[-1] - cuts[0]) // frame.every + 1, self._kept.used.tolist()
-            if used[0] > 1 and self._is_beyond(used[1] + 4 * width * lines):
-                self._keep_fewer()
-                return True
-            make_room(self._kept, lines, 4 * width * lines)
+        widths = [last - first + 1 for first, last in (rows_at(frame.first, frame.last, line) for line in cuts)]
+        lines, used = (cuts[-1] - cuts[0]) // frame.every, self._kept.used.tolist()
+        if self._frame.every and used[0] > 1 and self._is_beyond(used[1] + 4 * sum(widths) * lines // len(widths)):
+            self._keep_fewer()
+            return self._leap(threads)
         parts = leap(frame, start, cuts, threads)
         for part in parts:
             now[CELLS] += part.cells
             add_reach(s.reach[part.row :], part.reach)
             if self._frame.every:
+                make_room(self._kept, len(part.about), len(part.values))
                 self._keep(part.about, part.values)
         if parts:
             begin_at(self._frame, s, *parts[-1].line(-1))

@@ -31,7 +31,7 @@ from bellapy.engines.exact.antidiagonals import (
 from bellapy.engines.exact.lines import Frame, Kept, Line
 from bellapy.engines.exact.path import Runs, add_base
 
-MOST_LINES = 1024  # that are traced at once; a longer part is divided
+MOST_LINES = 1024  # that are traced at once where there is no room for more; a longer part is divided
 STRETCH = 128  # kept lines to which a thread walks ahead
 MOVES, RUNS = 1 << 22, 1 << 17  # room for a step, and for the steps of a stretch; what needs more is traced alone
 
@@ -209,7 +209,7 @@ def walk_lines(m, sides, about, values, at, walk, moves, walked):
         line, first, size, score, place = about[at - n]
         n_runs, n_lines = 0, walk.row + walk.column - line
         if n_lines > 0 and walk.row > 0 and walk.column > 0:
-            if n_lines > MOST_LINES or used + n_lines > len(walked.runs):
+            if used + n_lines > len(walked.runs):
                 return n
             its_values = values[place : place + 4 * size]
             limits = _limits(m, its_values, line, first, size, score, walk)

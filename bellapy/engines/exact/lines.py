@@ -134,8 +134,10 @@ def new_kept(lines: int, values: int, cell: np.dtype) -> Kept:
 def make_room(kept: Kept, lines: int, values: int) -> None:
     """Room for so many more, and for others to come; in place where the system can."""
     used = kept.used.tolist()
-    kept.about.resize((max(len(kept.about), 5 * used[0] // 4 + lines), 5), refcheck=False)
-    kept.values.resize(max(len(kept.values), 5 * used[1] // 4 + values), refcheck=False)
+    if used[0] + lines > len(kept.about):
+        kept.about.resize((5 * used[0] // 4 + lines, 5), refcheck=False)
+    if used[1] + values > len(kept.values):
+        kept.values.resize(5 * used[1] // 4 + values, refcheck=False)
 
 
 def room_for_line(s: State) -> int:
