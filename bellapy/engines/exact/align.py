@@ -195,7 +195,9 @@ def _sweep_forward(pair: _Pair, sweeper: Sweeper, region: Region) -> Any:
     borders = free_borders(scores, n, m)
     marks = block_shape(n, m)
     task = Task(query, target, scores, borders, NO_BOUNDS, region.known, local, local, 0, marks=marks)
-    return sweeper.sweep("forward", task, lambda size: ahead_bounds(region, size, scores), mode == "semiglobal")
+    return sweeper.sweep(
+        "forward", task, lambda size: ahead_bounds(region, size, scores, sweeper.threads), mode == "semiglobal"
+    )
 
 
 def _align_back(
@@ -220,7 +222,8 @@ def _align_back(
     borders = end_borders(scores, n, m)
     task = Task(back_query, back_target, scores, borders, NO_BOUNDS, region.known, False, local, 0, int(with_path))
     sweep = sweeper.sweep(
-        "backward", task, lambda size: behind_bounds(region, n, m, size, most, scores, behind), mode == "semiglobal"
+        "backward", task, lambda size: behind_bounds(region, n, m, size, most, scores, behind, sweeper.threads),
+        mode == "semiglobal",
     )  # fmt: skip
     if local:
         found, row, column = (int(x) for x in sweep.best)
@@ -234,18 +237,23 @@ def _align_back(
         raise AssertionError(f"forth {score}, back {found}")
     if not with_path:
         return Reached(found, n, m), sweep
-    rows, columns = (Gains(-g.end[k::-1], -g.start[k::-1]) for g, k in ((region.rows, n), (region.columns, m)))
-    space = Space(back_query, back_target, rows, columns, scores, Rooms(scores))
-    runs = _trace(space, sweep, Cell(row, column, False, found), sweeper)
+    runs = _trace(region, sweep, Cell(row, column, False, found), sweeper)
     _check_path(pair, n - row, m - column, runs, (found, n, m))
     return Alignment(found, n - row, n, m - column, m, runs), sweep
 
 
-def _trace(space: Space, sweep: Any, start: Cell, sweeper: Sweeper) -> np.ndarray:
-    """The path from a cell to the corner of the backward matrix."""
+def _trace(region: Region, sweep: Any, start: Cell, sweeper: Sweeper) -> np.ndarray:
+    """The path from a cell to the corner of the backward matrix; region : of the matrix forth."""
+
+    def watch(share: float) -> None:
+        sweeper.watch("path", share)
+
     if isinstance(sweep, BandSweep):
-        return sweep.trace(start.row, start.column, start.score, lambda share: sweeper.watch("path", share))
-    return trace_path(space, sweep, start, lambda share: sweeper.watch("path", share), sweeper.threads)
+        return sweep.trace(start.row, start.column, start.score, watch, sweeper.threads)
+    query, target, scores = sweep.task.query, sweep.task.target, sweep.task.scores
+    both = (region.rows, len(query)), (region.columns, len(target))
+    rows, columns = (Gains(-gains.end[k::-1], -gains.start[k::-1]) for gains, k in both)
+    return trace_path(Space(query, target, rows, columns, scores, Rooms(scores)), sweep, start, watch, sweeper.threads)
 
 
 def _border_end(sweep: Sweep, n: int, score: int | None = None) -> tuple[int, int, int]:

@@ -11,20 +11,27 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bellapy.engines.exact.antidiagonals import LANES, Codes, Differences, Plain, Raised, Whole
+from bellapy.engines.exact.antidiagonals import LANES, Codes, Plain, Raised
 from bellapy.engines.exact.cpu import Ends, Task
-from bellapy.engines.exact.line_paths import AT_CELL, Line, Tracer, Walk
+from bellapy.engines.exact.line_parts import SEAM, add_reach, cuts_of, leap, rows_at
+from bellapy.engines.exact.line_paths import AT_CELL, Tracer, Walk
 from bellapy.engines.exact.lines import (
     CELLS,
     CHECKS,
     FIRST,
+    IS_WHOLE,
     LAST,
     LINE,
     ROWS,
     Frame,
-    Kept,
-    State,
+    Line,
+    begin_at,
     begin_lines,
+    make_room,
+    new_kept,
+    new_state,
+    put_in_order,
+    room_for_line,
     run_lines,
 )  # fmt: skip
 from bellapy.engines.exact.rule import BEYOND_QUERY, BEYOND_TARGET, NONE, Scores
@@ -75,59 +82,54 @@ class BandSweep(Ends):
         n, m = len(task.query), len(task.target)
         cell = cell_type(task.scores)
         self._frame = self._make_frame(cell, keep_ends)
-        by_row, by_column = n + 1 + LANES, m + 1 + LANES
-        wholes = task.floor or task.seek or keep_ends
-        self._state = State(
-            Differences(*(np.zeros(k, cell) for k in (by_row, by_row, by_column, by_column))),
-            Whole(
-                np.full((3, by_row + 1), NONE, np.int32),
-                *(np.full(k if wholes else 0, NONE, np.int32) for k in (by_row, by_column)),
-            ),
-            np.zeros(7, np.int64), np.array([task.known, -1, -1], np.int64),
-            np.tile(np.array([m + 1, -1], np.int32), (n + 1, 1)),
-            np.full(m + 1, NONE, np.int32), np.full(n + 1, NONE, np.int32), np.zeros((CHECKS[1] + 1, 2), np.int64),
-        )  # fmt: skip
-        self._state.last_row[0], self._state.last_column[0] = task.borders.left[-1], task.borders.top[-1]
-        self._kept = self._new_kept(1024 if task.every else 1, 0)
+        self._state = new_state(n, m, cell, task.known, task.floor or task.seek or keep_ends, keep_ends)
+        if keep_ends:
+            self._state.last_row[0], self._state.last_column[0] = task.borders.left[-1], task.borders.top[-1]
+        self._kept = new_kept(1024 if task.every else 1, 0, cell)
         begin_lines(self._frame, self._state)
+        there = np.flatnonzero(task.bounds.first <= task.bounds.last)[-1:]
+        self._last_line = int((ROWS * (there + 1) + task.bounds.last[there]).sum())  # that the corridor leaves
 
     def _make_frame(self, cell: np.dtype, keep_ends: bool) -> Frame:
         task, scores = self.task, self.task.scores
         first, lowest = np.int32(scores.first), np.int32(0 if task.floor else NONE)
         plain = Plain(np.int32(scores.match), np.int32(scores.mismatch), first, np.int32(scores.gap_extend), lowest)
-        row_bound, column_bound = (
-            np.maximum.accumulate(bound[::-1])[::-1].copy() for bound in (task.bounds.query, task.bounds.target)
-        )
-        every = max(CHECKS[1], task.every) if task.every else 0
+        row_bound, column_bound = task.bounds.query.copy(), task.bounds.target.copy()
+        for bound in (row_bound, column_bound):
+            put_in_order(bound)
+        every = -(-task.every // CHECKS[1]) * CHECKS[1]
         return Frame(
             padded_codes(task.query, task.target, cell), raised_scores(scores, cell), plain, *task.borders,
             task.bounds.first, task.bounds.last, row_bound, column_bound, task.bounds.blocks, task.floor, task.seek,
             keep_ends, scores.gap_open, every,
         )  # fmt: skip
 
-    def _new_kept(self, lines: int, values: int) -> Kept:
-        return Kept(np.zeros((lines, 5), np.int64), np.zeros(values, cell_type(self.task.scores)), np.zeros(2, np.int64))
-
     def _make_room(self) -> None:
         """Room for another kept line: more memory, or as many again by dropping every other line."""
-        kept, now = self._kept, self._state.now
-        needed = 4 * int(now[LAST] - now[FIRST] + 1 + CHECKS[1])
-        lines, values = (int(x) for x in kept.used)
-        room = max(5 * len(kept.values) // 4, values + needed)
-        if room * kept.values.itemsize > self._budget and lines > 1:
-            self._frame = self._frame._replace(every=2 * self._frame.every)
-            self._kept = self._new_kept(len(kept.about), len(kept.values))
-            for about in kept.about[:lines][kept.about[:lines, 0] % self._frame.every == 0]:
-                self._keep(about, kept.values[about[4] : about[4] + 4 * about[2]])
-            return
-        kept.values.resize(room, refcheck=False)  # in place where the system can
-        kept.about.resize((max(len(kept.about), 2 * lines), 5), refcheck=False)
+        needed, (lines, values) = room_for_line(self._state), self._kept.used.tolist()
+        if self._is_beyond(max(5 * len(self._kept.values) // 4, values + needed)) and lines > 1:
+            self._keep_fewer()
+        else:
+            make_room(self._kept, 1, needed)
+
+    def _is_beyond(self, values: int) -> bool:
+        """Whether so many values take more than they may."""
+        return values * self._kept.values.itemsize > self._budget
+
+    def _keep_fewer(self) -> None:
+        """Drop every other line that was kept, and keep half as many from now on."""
+        kept, lines = self._kept, int(self._kept.used[0])
+        self._frame = self._frame._replace(every=2 * self._frame.every)
+        self._kept = new_kept(len(kept.about), len(kept.values), kept.values.dtype)
+        for about in kept.about[:lines][kept.about[:lines, 0] % self._frame.every == 0]:
+            self._keep(np.append(about[:4], 0)[None], kept.values[about[4] : about[4] + 4 * about[2]])
 
     def _keep(self, about: np.ndarray, values: np.ndarray) -> None:
-        at, begin = (int(x) for x in self._kept.used)
-        self._kept.about[at] = *about[:4], begin
+        """Keep more lines, for which there is room; about, values : as in Kept."""
+        at, begin = self._kept.used.tolist()
+        self._kept.about[at : at + len(about)] = about + np.array([0, 0, 0, 0, begin])
         self._kept.values[begin : begin + len(values)] = values
-        self._kept.used[:] = at + 1, begin + len(values)
+        self._kept.used[:] = at + len(about), begin + len(values)
 
     @property
     def _n_lines(self) -> int:
@@ -149,18 +151,63 @@ class BandSweep(Ends):
         return 1.0 if self.done else float(self._state.now[LINE] / self._n_lines)
 
     def run(self, threads: int = 1, seconds: float | None = None) -> None:
-        """Go on until the sweep is done, or for about so many seconds, but for some lines at least; by one thread."""
+        """Go on until the sweep is done, or for about so many seconds, but for some lines at least."""
         stop = None if seconds is None else time.monotonic() + seconds
         now = self._state.now
         while not self.done:
             before = int(now[LINE])
-            run_lines(self._frame, self._state, self._kept, before + STRETCH if stop else self._n_lines)
+            if threads == 1 or not self._leap(threads):
+                end = before + STRETCH if stop or threads > 1 else self._n_lines
+                run_lines(self._frame, self._state, self._kept, end)
             if now[LINE] == before and not self.done:
                 self._make_room()
             if stop is not None and time.monotonic() >= stop:
                 break
         if self.done:
             self._finish()
+
+    def _leap(self, threads: int) -> bool:
+        """Compute many lines by threads; False if that would save no time."""
+        s, now, stop = self._state, self._state.now, self._end_of_differences()
+        frame = self._frame if self._frame.every else self._frame._replace(every=SEAM)
+        if not (start := self._line()) or not (cuts := cuts_of(frame, start, stop, threads)):
+            return False
+        widths = [last - first + 1 for first, last in (rows_at(frame.first, frame.last, line) for line in cuts)]
+        lines, used = (cuts[-1] - cuts[0]) // frame.every, self._kept.used.tolist()
+        if self._frame.every and used[0] > 1 and self._is_beyond(used[1] + 4 * sum(widths) * lines // len(widths)):
+            self._keep_fewer()
+            return self._leap(threads)
+        parts = leap(frame, start, cuts, threads)
+        for part in parts:
+            now[CELLS] += part.cells
+            add_reach(s.reach[part.row :], part.reach)
+            if self._frame.every:
+                make_room(self._kept, len(part.about), len(part.values))
+                self._keep(part.about, part.values)
+        if parts:
+            begin_at(self._frame, s, *parts[-1].line(-1))
+        return bool(parts)
+
+    def _line(self) -> Line | None:
+        """The last line, unless it is in whole scores."""
+        s, now = self._state, self._state.now
+        if now[IS_WHOLE]:
+            return None
+        line, first, last = (int(now[x]) for x in (LINE, FIRST, LAST))
+        rows, columns = (slice(at, at + last - first + 1) for at in (first, len(self.task.target) - line + first))
+        values = np.concatenate((s.d.u[rows], s.d.y[rows], s.d.v[columns], s.d.x[columns]))
+        return Line(line, first, last - first + 1, int(s.w.high[line % 3, first + 1]), values)
+
+    def _end_of_differences(self) -> int:
+        """A line up to which differences suffice, whatever scores are found on the way."""
+        s, (line, first, last) = self._state, (int(self._state.now[x]) for x in (LINE, FIRST, LAST))
+        end = min(self._n_lines - 1, self._last_line)
+        if self._frame.keep_ends:
+            end = min(end, line + min(len(self.task.query) - last, len(self.task.target) - line + first) - CHECKS[1])
+        if self._frame.seek:
+            best = max(s.w.high[line % 3, first + 1 : last + 2].max(), s.w.high[(line - 1) % 3, first : last + 2].max())
+            end = min(end, line + 2 * (int(s.best[0] - best) // self.task.scores.match - 2))
+        return end
 
     def _finish(self) -> None:
         now, reach = self._state.now, self._state.reach
@@ -184,16 +231,12 @@ class BandSweep(Ends):
         first = np.where(last >= 0, np.maximum(0, first - 1) // ROWS, n_squares)
         return np.stack([first, np.where(last >= 0, np.maximum(0, last - 1) // ROWS, -1)], axis=1).astype(np.int32)
 
-    def trace(self, row: int, column: int, score: int, watch: Callable[[float], None]) -> np.ndarray:
+    def trace(self, row: int, column: int, score: int, watch: Callable[[float], None], threads: int = 1) -> np.ndarray:
         """The path from a cell back to the matrix's corner, as Runs has it.
 
         score : of the cell.  watch : is told the share that is done.
         """
-        n = int(self._kept.used[0])
-        lines = [Line(0, 0, 1, int(self.task.borders.top[0]), np.zeros(4, self._kept.values.dtype))]
-        for line, first, size, its_score, at in self._kept.about[:n].tolist():
-            lines.append(Line(line, first, size, its_score, self._kept.values[at : at + 4 * size]))
-        return Tracer(self._frame).trace(lines, Walk(row, column, AT_CELL, score), watch)
+        return Tracer(self._frame, self._kept, Walk(row, column, AT_CELL, score)).trace(watch, threads)
 
     def state(self) -> dict[str, np.ndarray]:
         """All that changes, to go on from here another time with `restore`."""
@@ -211,6 +254,6 @@ class BandSweep(Ends):
                 value[...] = state[key]
         self._frame = self._frame._replace(every=int(state["every"]))
         lines, values = len(state["kept_about"]), len(state["kept_values"])
-        self._kept = self._new_kept(max(1, lines), values)
+        self._kept = new_kept(max(1, lines), values, self._kept.values.dtype)
         self._kept.about[:lines], self._kept.values[:] = state["kept_about"], state["kept_values"]
         self._kept.used[:] = lines, values

@@ -19,7 +19,7 @@ from bellapy.engines.exact.cpu import Bounds
 from bellapy.engines.exact.heights import NO_BLOCKS, Heights, block_shape, bound_blocks, reversed_heights
 from bellapy.engines.exact.narrow import Limits, Matrix, find_limits, is_worth
 from bellapy.engines.exact.rule import Scores
-from bellapy.engines.exact.words import break_cost, push, unknown_cost, word_length
+from bellapy.engines.exact.words import break_cost, mark_words, push, unknown_cost, word_length
 from bellapy.records.bases import UNKNOWN
 
 BLOCK = 32
@@ -28,6 +28,7 @@ BLOCK = 32
 ROUNDS = 8
 PROGRESS = 0.5  # another round is worth it if the last one left at most this share of the area
 HOPE = 8  # an alignment that scores less than such a part of what is possible leaves too much to a grid
+PART = 1 << 20  # bases that are looked at in one go, unless windows are wider
 FULL = 255  # a count that stays: it may be too high, which only weakens the bound
 
 
@@ -69,20 +70,21 @@ def _gain_behind(start, end, from_the_start, behind):
 
 
 @njit
-def _absent_words(query, target, corridor, k, word_cost, unknown, counts, costs, ends):
-    """Disjoint words of the query that the target does not hold in the columns that a corridor leaves their row's block.
+def _absent_words(query, target, first, last, corridor, k, word_cost, unknown, counts, is_full, costs, ends):
+    """Disjoint words of a part of the query that the target does not hold in the columns that a corridor leaves their block.
 
-    query, target : (any,) uint8 codes.  corridor : Corridor.  word_cost, unknown : what a word, or an unknown base, costs.
-    counts : (4^k,) uint8, zeros: scratch.
+    query, target : (any,) uint8 codes.  first, last : bases of the part, the latter excluded.  corridor : Corridor.
+    word_cost, unknown : what a word, or an unknown base, costs.  counts : (4^k,) uint8, of words within the corridor.
+    is_full : whether all of the target is counted; else nothing is.
     costs, ends : (bases + 1,) int32, zeros: the cost of the word that starts here, and of the one that ends here.
     """
-    n, m = len(query), len(target)
+    m = len(target)
     mask = np.uint64((1 << (2 * k)) - 1)
-    added = removed = 0  # words of the target
+    added = removed = m if is_full else min(m, corridor.first[first // BLOCK])  # words of the target
     word = new_word = old_word = np.uint64(0)
     known = new_known = old_known = 0
-    free = new_at = old_at = 0
-    for end in range(1, n + 1):
+    free, new_at, old_at = first, added, removed
+    for end in range(first + 1, last + 1):
         base = query[end - 1]
         word, known = push(word, known, base, mask)
         if base >= UNKNOWN and end - 1 >= free:
@@ -143,14 +145,26 @@ def whole(n: int, m: int) -> Corridor:
     return Corridor(np.zeros(blocks, np.int64), np.full(blocks, m, np.int64))
 
 
-def find_gains(query: np.ndarray, target: np.ndarray, corridor: Corridor, scores: Scores) -> Gains:
-    """Bounds along the query from what of it does not occur in the target within the corridor."""
-    n = len(query)
-    width = (corridor.last - corridor.first).max(initial=0) + BLOCK
-    k = word_length(int(width))
+def find_gains(query: np.ndarray, target: np.ndarray, corridor: Corridor, scores: Scores, threads: int = 1) -> Gains:
+    """Bounds along the query from what of it does not occur in the target within the corridor.
+
+    The query is cut into parts, each with a window of its own, unless all of the target lies within the corridor.
+    """
+    n, m = len(query), len(target)
+    width = int((corridor.last - corridor.first).max(initial=0)) + BLOCK
+    k, is_full = word_length(width), bool((corridor.first <= 0).all() and (corridor.last >= m).all())
     costs, ends = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)
-    counts = np.zeros(4**k, np.uint8)
-    _absent_words(query, target, corridor, k, break_cost(scores, k), unknown_cost(scores), counts, costs, ends)
+    counts = mark_words(target, k, threads) if is_full else None
+    size = PART if is_full else max(PART, width)
+
+    def find(begin: int) -> None:
+        its_counts = np.zeros(4**k, np.uint8) if counts is None else counts
+        _absent_words(
+            query, target, begin, min(n, begin + size), corridor, k, break_cost(scores, k), unknown_cost(scores),
+            its_counts, is_full, costs, ends,
+        )  # fmt: skip
+
+    map_threads(find, range(0, n, size), threads)
     _add_up(scores.match, costs, ends)
     return Gains(costs, ends)
 
@@ -163,7 +177,9 @@ def find_corridor(
     slack : the opening of a gap, which may have been paid before.
     """
     first, last = np.empty_like(before.first), np.empty_like(before.last)
-    along, across = ((gains.behind(from_start), gains.ahead(to_end)) for gains in (rows, columns))
+    wanted = (rows.behind, from_start), (rows.ahead, to_end), (columns.behind, from_start), (columns.ahead, to_end)
+    found = map_threads(lambda one: one[0](one[1]), wanted, threads)
+    along, across = found[:2], found[2:]
     _put_in_order(*across)
 
     def find(blocks: tuple[int, int]) -> None:
@@ -244,7 +260,7 @@ def whole_gains(query: np.ndarray, target: np.ndarray, scores: Scores, threads: 
     """Bounds along both sequences by words that the other one lacks, whatever score is known."""
     n, m = len(query), len(target)
     ways = (query, target, whole(n, m)), (target, query, whole(m, n))
-    return map_threads(lambda way: find_gains(*way, scores), ways, threads)
+    return map_threads(lambda way: find_gains(*way, scores, threads), ways, threads)
 
 
 def bound_region(
@@ -264,7 +280,7 @@ def bound_region(
     area = across.area(n)
     for _ in range(ROUNDS):
         ways = (query, target, across), (target, query, down)
-        rows, columns = first or map_threads(lambda way: find_gains(*way, scores), ways, threads)
+        rows, columns = first or map_threads(lambda way: find_gains(*way, scores, threads), ways, threads)
         first = None
         both = (rows, columns, across), (columns, rows, down)
         across, down = map_threads(
@@ -300,7 +316,7 @@ def _by_grid(
     if not (across.first <= across.last).any():
         return region._replace(corridor=across)
     ways = (query, target, across), (target, query, transposed(across, len(query), len(target)))
-    rows, columns = map_threads(lambda way: find_gains(*way, scores), ways, threads)
+    rows, columns = map_threads(lambda way: find_gains(*way, scores, threads), ways, threads)
     return region._replace(rows=rows, columns=columns, corridor=across, limits=limits)
 
 
@@ -328,9 +344,9 @@ def _band(n: int, m: int, apart: int, scores: Scores, known: int, corridor: Corr
     return Corridor(first, np.minimum(corridor.last, rows + BLOCK + max(0, apart) + off))
 
 
-def ahead_bounds(region: Region, size: int, scores: Scores) -> Bounds:
+def ahead_bounds(region: Region, size: int, scores: Scores, threads: int = 1) -> Bounds:
     """A region's bounds as a sweep from the sequences' starts wants them."""
-    rows, columns = region.rows.ahead(region.to_end), region.columns.ahead(region.to_end)
+    rows, columns = map_threads(lambda gains: gains.ahead(region.to_end), (region.rows, region.columns), threads)
     n, m, blocks = len(rows) - 1, len(columns) - 1, NO_BLOCKS
     if region.limits is not None:
         rows = np.minimum(rows, region.limits.ahead)
@@ -339,15 +355,15 @@ def ahead_bounds(region: Region, size: int, scores: Scores) -> Bounds:
 
 
 def behind_bounds(
-    region: Region, n: int, m: int, size: int, most: int | None, scores: Scores, behind: Heights | None = None
-) -> Bounds:
+    region: Region, n: int, m: int, size: int, most: int | None, scores: Scores, behind: Heights | None = None,
+    threads: int = 1,
+) -> Bounds:  # fmt: skip
     """The same for a sweep backwards from row n and column m.
 
     most : what no alignment's first part exceeds, if known.  behind : what the sweep forth has told.
     """
-    rows, columns = (
-        gains.behind(region.from_start)[k::-1] for gains, k in ((region.rows, n), (region.columns, m))
-    )  # fmt: skip
+    both = map_threads(lambda gains: gains.behind(region.from_start), (region.rows, region.columns), threads)
+    rows, columns = both[0][n::-1], both[1][m::-1]
     if region.limits is not None:
         rows, behind = np.minimum(rows, region.limits.behind[n::-1]), behind or region.limits.at_behind
     if most is not None:

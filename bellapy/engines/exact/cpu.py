@@ -68,8 +68,8 @@ class Borders(NamedTuple):
 
 def end_borders(scores: Scores, n: int, m: int) -> Borders:
     """Borders of a matrix whose alignments all begin in its corner."""
-    top, left = (-scores.gap(np.arange(k + 1)).astype(np.int32) for k in (m, n))
-    first = np.int32(scores.first)
+    top, left = (np.int32(-scores.gap_open) - np.int32(scores.gap_extend) * np.arange(k + 1, dtype=np.int32) for k in (m, n))
+    first, top[0], left[0] = np.int32(scores.first), 0, 0
     return Borders(top, top - first, left, left - first)
 
 

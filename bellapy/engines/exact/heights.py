@@ -62,13 +62,21 @@ def reversed_heights(heights: Heights, n: int, m: int) -> Heights:
     """The same for a matrix that is read from row n and column m back; what lies beyond is left out."""
     there = np.flatnonzero(heights.rows < n)[::-1]
     turned = no_heights(n - heights.rows[there], heights.columns, m)
-    groups = np.arange(min(heights.values.shape[1], -(-m // heights.columns)))
-    begin = np.maximum(0, m - (groups + 1) * heights.columns) // heights.columns
-    end = np.maximum(0, m - groups * heights.columns - 1) // heights.columns
-    for out, k in zip(turned.values, there, strict=True):
-        np.maximum.at(out, begin, heights.values[k, groups])
-        np.maximum.at(out, end, heights.values[k, groups])
+    _turn(heights.values, there, heights.columns, m, turned.values)
     return turned
+
+
+@njit
+def _turn(values, there, columns, m, turned):
+    """Fill `turned`, values of Heights as in `reversed_heights`.
+
+    values, columns : of Heights.  there : (rows of `turned`,) int64, the rows of `values` to take.
+    """
+    for row in range(len(there)):
+        for g in range(min(values.shape[1], -(-m // columns))):
+            begin, end = max(0, m - (g + 1) * columns) // columns, max(0, m - g * columns - 1) // columns
+            for other in (begin, end):
+                turned[row, other] = max(turned[row, other], values[there[row], g])
 
 
 @njit

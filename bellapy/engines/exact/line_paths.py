@@ -7,12 +7,14 @@ can be reached are computed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_entry
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE, length_of, operation_of
+from bellapy.compute.threads import map_in_order
 from bellapy.engines.exact.antidiagonals import (
     IN_QUERY_GAP,
     IN_TARGET_GAP,
@@ -26,23 +28,15 @@ from bellapy.engines.exact.antidiagonals import (
     limit_ends,
     moves_line,
 )  # fmt: skip
-from bellapy.engines.exact.lines import Frame
+from bellapy.engines.exact.lines import Frame, Kept, Line
 from bellapy.engines.exact.path import Runs, add_base
 
-MOST_LINES = 1024  # that are traced at once; a longer part is divided
+MOST_LINES = 1024  # that are traced at once where there is no room for more; a longer part is divided
+STRETCH = 128  # kept lines to which a thread walks ahead
+MOVES, RUNS = 1 << 22, 1 << 17  # room for a step, and for the steps of a stretch; what needs more is traced alone
 
 AT_CELL, IN_TARGET, IN_QUERY = range(3)
 """Where a walk stands: at H of its cell, or within a gap that ends here unless the cell's move says that it goes on."""
-
-
-class Line(NamedTuple):
-    """A kept line: its number, first row, number of cells, the first one's score; their u, y, v, x one after the other."""
-
-    line: int
-    first: int
-    size: int
-    score: int
-    values: np.ndarray
 
 
 class Walk(NamedTuple):
@@ -90,54 +84,161 @@ class Sides(NamedTuple):
     left_gap: np.ndarray
 
 
+class Walked(NamedTuple):
+    """Room for a walk from one kept line, or row, to the other.
+
+    cells : (any, 4) int64, where it stands at each, as Walk or strips.Cell has it.  runs, sizes : (any,) uint32, (any,)
+    int64: its runs in order, and their number in each step.
+    """
+
+    cells: np.ndarray
+    runs: np.ndarray
+    sizes: np.ndarray
+
+
 class Tracer:
-    """Traces the path of one frame part by part; holds memory for moves, which is used again for every part."""
+    """Traces the path of one frame out of kept lines, step by step: from one line to the next.
 
-    def __init__(self, frame: Frame):
-        self._frame, self._runs = frame, Runs()
+    Several threads walk at the same time, as in `trace.py`: each begins at the best cell of a line.
+    """
+
+    def __init__(self, frame: Frame, kept: Kept, start: Walk):
+        self._frame, self._kept, self._start = frame, kept, start
         self._sides = Sides(frame.raised, int(frame.plain.first), frame.top, frame.top_gap, frame.left, frame.left_gap)
-        self._moves = np.zeros(0, frame.codes.query.dtype)
 
-    def trace(self, lines: list[Line], walk: Walk, watch: Callable[[float], None]) -> np.ndarray:
-        """The path from a cell to the matrix's corner, as Runs has it.
-
-        lines : kept lines from the corner on.  watch : is told the share that is done.
-        """
+    def trace(self, watch: Callable[[float], None], threads: int) -> np.ndarray:
+        """The path to the matrix's corner, as Runs has it.  watch : is told the share that is done."""
+        walk, runs = self._start, Runs()
         total = max(1, walk.row + walk.column)
-        for line in reversed(lines):
-            if line.line < walk.row + walk.column and walk.row and walk.column:
-                walk = self._trace_from(line, walk)
-                watch(1 - (walk.row + walk.column) / total)
-        self._runs.add_run(QUERY_ALONE, walk.row)
-        self._runs.add_run(TARGET_ALONE, walk.column)
-        return self._runs.joined()
+        n = int(np.searchsorted(self._kept.about[: self._kept.used[0], 0], total))
+        stretches = [range(k, max(-1, k - STRETCH), -1) for k in range(n - 1, -1, -STRETCH)]
+        ahead = map_in_order(self._walk_ahead, stretches, threads) if threads > 1 else repeat(None)
+        for stretch, known in zip(stretches, ahead, strict=False):
+            if known:
+                walk, stretch = self._join(known, stretch, walk, runs)
+            while stretch:
+                walk, stretch = self._go_on(stretch, walk, runs)
+            watch(1 - (walk.row + walk.column) / total)
+        corner = Line(0, 0, 1, int(self._frame.top[0]), np.zeros(4, self._kept.values.dtype))
+        walk = self._trace_from(corner, walk, runs)
+        runs.add_run(QUERY_ALONE, walk.row)
+        runs.add_run(TARGET_ALONE, walk.column)
+        return runs.joined()
 
-    def _trace_from(self, line: Line, walk: Walk) -> Walk:
-        """Walk back to a kept line, or one line more, or the matrix's border; where the walk stands then."""
-        part = _cut(self._frame, line, walk)
+    def _walk_ahead(self, stretch: range) -> tuple[Walk, Walked]:
+        """A walk through a stretch of lines, as far as it comes, from the best cell of the line before; where it begins."""
+        begin, above = self._start, stretch[0] + 1
+        if above < self._kept.used[0] and self._kept.about[above, 0] < begin.row + begin.column:
+            line = self._line(above)
+            k, score = _highest(line.values, line.size, line.score)
+            begin = Walk(line.first + k, line.line - line.first - k, AT_CELL, score)
+        return begin, self._steps(stretch, begin)
+
+    def _steps(self, stretch: range, walk: Walk) -> Walked:
+        """Steps to the lines of a stretch, as far as the room for them suffices."""
+        n, kept = len(stretch), self._kept
+        walked = Walked(np.empty((n, 4), np.int64), np.empty(RUNS, np.uint32), np.empty(n, np.int64))
+        moves = np.empty(MOVES, kept.values.dtype)
+        n = walk_lines(self._frame, self._sides, kept.about, kept.values, stretch[0], walk, moves, walked)
+        return Walked(walked.cells[:n], walked.runs[: walked.sizes[:n].sum()].copy(), walked.sizes[:n])
+
+    def _join(self, known: tuple[Walk, Walked], stretch: range, walk: Walk, runs: Runs) -> tuple[Walk, range]:
+        """Walk until what was walked ahead is met, and take that; where the walk stands, and the lines that are left."""
+        begin, (cells, ahead, sizes) = known
+        for k in range(len(cells)):
+            if walk == (Walk(*cells[k - 1].tolist()) if k else begin):
+                runs.add(ahead[sizes[:k].sum() :])
+                return Walk(*cells[-1].tolist()), stretch[len(cells) :]
+            walk, _ = self._go_on(stretch[k : k + 1], walk, runs)
+        return walk, stretch[len(cells) :]
+
+    def _go_on(self, stretch: range, walk: Walk, runs: Runs) -> tuple[Walk, range]:
+        """Walk to some lines of a stretch, or to the first one at least; where the walk stands, and the lines left."""
+        walked = self._steps(stretch, walk)
+        runs.add(walked.runs)
+        if len(walked.cells):
+            return Walk(*walked.cells[-1].tolist()), stretch[len(walked.cells) :]
+        return self._trace_from(self._line(stretch[0]), walk, runs), stretch[1:]
+
+    def _line(self, k: int) -> Line:
+        line, first, size, score, at = self._kept.about[k].tolist()
+        return Line(line, first, size, score, self._kept.values[at : at + 4 * size])
+
+    def _trace_from(self, line: Line, walk: Walk, runs: Runs) -> Walk:
+        """Walk back to a line, or one line more, or the matrix's border; where the walk stands then."""
         end = walk.row + walk.column
         n_lines = end - line.line
+        if n_lines <= 0 or not walk.row or not walk.column:
+            return walk
+        limits = _limits(self._frame, line.values, *line[:4], walk)
+        if limits[0] < 0:
+            raise AssertionError(f"no path leads from line {line.line} to row {walk.row}, column {walk.column}")
+        part = _cut(self._frame, line.line, line.size, line.first, line.values, walk, limits)
         if n_lines > MOST_LINES:
             middle = line.line + n_lines // 2
-            first, last, score = advance(self._sides, part, middle, self._moves[:0], 0)
-            walk = self._trace_from(_line_of(part, middle, first, last, score), walk)
-            return self._trace_from(line, walk) if walk.row and walk.column else walk
-        width = walk.row - part.low + 1 + LANES
-        if len(self._moves) < n_lines * width:
-            self._moves = np.zeros(n_lines * width, self._moves.dtype)
-        moves = self._moves[: n_lines * width]
-        advance(self._sides, part, end, moves, width)
-        return self._walk_through(part, moves.reshape(n_lines, width), walk)
+            first, last, score = advance(self._sides, part, middle, line.values[:0], 0)
+            walk = self._trace_from(_line_of(part, middle, first, last, score), walk, runs)
+            return self._trace_from(line, walk, runs)
+        moves = np.empty(n_lines * (walk.row - part.low + 1 + LANES), line.values.dtype)
+        out = np.empty(n_lines, np.uint32)
+        n, walk = _walk_through(self._frame, self._sides, part, walk, moves, out)
+        runs.add(out[:n])
+        return Walk(*walk)
 
-    def _walk_through(self, part: Part, moves: np.ndarray, walk: Walk) -> Walk:
-        """Walk along a part's moves."""
-        out = np.empty(len(moves), np.uint32)
-        n, row, column, at = walk_back(moves, part.line, part.low, walk.row, walk.column, walk.at, out)
-        self._runs.add(out[:n])
-        gain = _gain(self._frame, out[:n], row, column)
-        if walk.at != AT_CELL and operation_of(out[0]) == (TARGET_ALONE if walk.at == IN_TARGET else QUERY_ALONE):
-            gain += self._frame.open  # it goes on from the last part, where it was paid
-        return Walk(row, column, at, walk.score - gain)
+
+@njit
+def _highest(values, n, score):
+    """The first cell of a kept line that has the highest score, and that score; values, n, score : as in Line."""
+    at, best = 0, score
+    for k in range(1, n):
+        score += np.int64(values[k]) - np.int64(values[2 * n + k - 1])
+        if score > best:
+            at, best = k, score
+    return at, best
+
+
+@njit
+def walk_lines(m, sides, about, values, at, walk, moves, walked):
+    """Walk from a cell to kept lines, one after the other, as far as the room suffices; the number of steps.
+
+    m, sides : Frame, Sides.  about, values : as in Kept.  at : number of the first line to walk to; the others lie before.
+    walk : Walk.  moves : (any,) in the cells' type, scratch.  walked : Walked, filled.
+    """
+    used = 0
+    for n in range(len(walked.cells)):
+        line, first, size, score, place = about[at - n]
+        n_runs, n_lines = 0, walk.row + walk.column - line
+        if n_lines > 0 and walk.row > 0 and walk.column > 0:
+            if used + n_lines > len(walked.runs):
+                return n
+            its_values = values[place : place + 4 * size]
+            limits = _limits(m, its_values, line, first, size, score, walk)
+            if limits[0] < 0 or n_lines * (walk.row - limits[0] + 1 + LANES) > len(moves):
+                return n
+            part = _cut(m, line, size, first, its_values, walk, limits)
+            n_runs, walk = _walk_through(m, sides, part, walk, moves, walked.runs[used:])
+        used += n_runs
+        stands, walked.sizes[n] = walked.cells[n], n_runs
+        stands[0], stands[1], stands[2], stands[3] = walk.row, walk.column, walk.at, walk.score
+    return len(walked.cells)
+
+
+@njit
+def _walk_through(m, sides, part, walk, moves, out):
+    """Compute a part, and walk back through it; number of runs, and where the walk stands.
+
+    m, sides, part, walk : Frame, Sides, Part, Walk.  moves : (any,) in the cells' type, scratch.  out : (any,) uint32,
+    filled.
+    """
+    end, width = walk.row + walk.column, walk.row - part.low + 1 + LANES
+    moves = moves[: (end - part.line) * width]
+    advance(sides, part, end, moves, width)
+    of_lines = moves.reshape((end - part.line, width))
+    n, row, column, at = walk_back(of_lines, part.line, part.low, walk.row, walk.column, walk.at, out)
+    gain = _gain(m, out[:n], row, column)
+    if walk.at != AT_CELL and operation_of(out[0]) == (TARGET_ALONE if walk.at == IN_TARGET else QUERY_ALONE):
+        gain += m.open  # it goes on from the last part, where it was paid
+    return n, Walk(row, column, at, walk.score - gain)
 
 
 @njit_entry
@@ -192,24 +293,24 @@ def _limits(m, values, line, first, n, score, walk):
     return low, high, lowest, least, most
 
 
-def _cut(frame: Frame, line: Line, walk: Walk) -> Part:
-    """The part from a kept line to where a walk stands, still to be computed."""
-    row, column = walk.row, walk.column
-    low, last, score, least, most = _limits(frame, line.values, *line[:4], walk)
-    if low < 0:
-        raise AssertionError(f"no path leads from line {line.line} to row {row}, column {column}")
-    n, skip = last - low + 1, low - line.first
-    first_column, cell = line.line - last, line.values.dtype
-    sizes = row - low, row - low, column - first_column, column - first_column
-    d = Differences(*(np.zeros(k + 1 + LANES, cell) for k in sizes))
-    u, y, v, x = line.values.reshape(4, line.size)[:, skip : skip + n]
-    begin = column - (line.line - low)
-    d.u[:n], d.y[:n], d.v[begin : begin + n], d.x[begin : begin + n] = u, y, v, x
-    begin = len(frame.column_bound) - 1 - column
-    codes = Codes(
-        frame.codes.query[low : row + 1 + LANES], frame.codes.target[begin : begin + column - first_column + 1 + LANES]
-    )
-    return Part(codes, d, line.line, low, last, score, row, column, least, most)
+@njit
+def _cut(m, line, size, first, values, walk, limits):
+    """The Part from a kept line to where a walk stands, still to be computed.
+
+    m : Frame.  line, size, first, values : of a Line.  walk : Walk.  limits : as `_limits` has them.
+    """
+    row, column, (low, last, score, least, most) = walk.row, walk.column, limits
+    n, skip, first_column = last - low + 1, low - first, line - last
+    down, across = row - low + 1 + LANES, column - first_column + 1 + LANES
+    cell = values.dtype
+    d = Differences(np.zeros(down, cell), np.zeros(down, cell), np.zeros(across, cell), np.zeros(across, cell))
+    begin = column - (line - low)
+    for k in range(n):
+        d.u[k], d.y[k] = values[skip + k], values[size + skip + k]
+        d.v[begin + k], d.x[begin + k] = values[2 * size + skip + k], values[3 * size + skip + k]
+    begin = len(m.column_bound) - 1 - column
+    codes = Codes(m.codes.query[low : row + 1 + LANES], m.codes.target[begin : begin + across])
+    return Part(codes, d, line, low, last, score, row, column, least, most)
 
 
 def _line_of(part: Part, line: int, first: int, last: int, score: int) -> Line:
@@ -253,10 +354,11 @@ def advance(m, p, stop, moves, width):
 def walk_back(moves, line, low, i, j, at, out):
     """Walk from (i, j) until a line, or one before, or the matrix's border; number of runs, row, column, AT_CELL and so on.
 
-    moves : (lines, width), of the lines after `line` and the rows from `low` on.  out : (any,) uint32, runs, filled.
+    moves : (lines, width), of the lines after `line` and the rows from `low` on, which a walk from a true score does not
+    leave.  out : (any,) uint32, runs, filled.
     """
     n = 0
-    while i + j > line and i > 0 and j > 0:
+    while i + j > line and i > 0 and j > 0 and i >= low:
         move = moves[i + j - line - 1, i - low]
         if at == IN_TARGET and not move & TARGET_GAP_GOES_ON or at == IN_QUERY and not move & QUERY_GAP_GOES_ON:
             at = AT_CELL

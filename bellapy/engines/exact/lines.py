@@ -12,6 +12,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner
 from bellapy.engines.exact.antidiagonals import (
+    LANES,
     Codes,
     Differences,
     Plain,
@@ -93,6 +94,64 @@ class Kept(NamedTuple):
     about: np.ndarray
     values: np.ndarray
     used: np.ndarray
+
+
+class Line(NamedTuple):
+    """A kept line: its number, first row, number of cells, the first one's score; their u, y, v, x one after the other."""
+
+    line: int
+    first: int
+    size: int
+    score: int
+    values: np.ndarray
+
+
+def new_state(rows: int, columns: int, cell: np.dtype, known: int, wholes: bool, ends: bool) -> State:
+    """The state before the first line of a matrix.
+
+    known : as in cpu.Task.  wholes : whether whole scores may be needed.  ends : whether last row and column are kept; else
+    only their last cell is.
+    """
+    by_row, by_column = rows + 1 + LANES, columns + 1 + LANES
+    last_row, last_column = (np.full(k + 1 if ends else 1, NONE, np.int32) for k in (columns, rows))
+    return State(
+        Differences(*(np.zeros(k, cell) for k in (by_row, by_row, by_column, by_column))),
+        Whole(
+            np.zeros((3, by_row + 1), np.int32),
+            *(np.full(k if wholes else 0, NONE, np.int32) for k in (by_row, by_column)),
+        ),
+        np.zeros(7, np.int64), np.array([known, -1, -1], np.int64),
+        np.tile(np.array([columns + 1, -1], np.int32), (rows + 1, 1)),
+        last_row, last_column, np.zeros((CHECKS[1] + 1, 2), np.int64),
+    )  # fmt: skip
+
+
+def new_kept(lines: int, values: int, cell: np.dtype) -> Kept:
+    """Room for so many kept lines, and values of their cells."""
+    return Kept(np.zeros((lines, 5), np.int64), np.zeros(values, cell), np.zeros(2, np.int64))
+
+
+def make_room(kept: Kept, lines: int, values: int) -> None:
+    """Room for so many more, and for others to come; in place where the system can."""
+    used = kept.used.tolist()
+    if used[0] + lines > len(kept.about):
+        kept.about.resize((5 * used[0] // 4 + lines, 5), refcheck=False)
+    if used[1] + values > len(kept.values):
+        kept.values.resize(5 * used[1] // 4 + values, refcheck=False)
+
+
+def room_for_line(s: State) -> int:
+    """Values that the next kept line may have."""
+    return 4 * int(s.now[LAST] - s.now[FIRST] + 1 + CHECKS[1])
+
+
+@njit_entry
+def put_in_order(bound):
+    """Raise a bound, (any,) int32, so that it never rises."""
+    most = bound[-1]
+    for k in range(len(bound) - 1, -1, -1):
+        most = max(most, bound[k])
+        bound[k] = most
 
 
 @njit_inner
@@ -314,6 +373,29 @@ def _keep_line(m, s, kept):
     kept.used[1] += 4 * n
 
 
+@njit_entry
+def begin_at(m, s, line, first, n, score, values):
+    """Go to a line that was kept; m, s : Frame, State.  line, first, n, score : as in Kept.about.  values : its own."""
+    now, shift = s.now, len(m.column_bound) - 1 - line
+    now[LINE], now[FIRST], now[LAST], now[PLACE], now[SCORE] = line, first, first + n - 1, first, score
+    for i in range(n):
+        s.d.u[first + i], s.d.y[first + i] = values[i], values[n + i]
+        s.d.v[shift + first + i], s.d.x[shift + first + i] = values[2 * n + i], values[3 * n + i]
+    _whole_from_differences(m, s)
+    _go_on(m, s)
+
+
+@njit_inner
+def _go_on(m, s):
+    """Prepare for the lines after one whose differences, and H, are known: in differences or in whole scores."""
+    now = s.now
+    now[IS_WHOLE] = _needs_whole(m, s)
+    if now[IS_WHOLE]:
+        _gaps_from_differences(m, s)
+    now[PLACE] = (now[FIRST] + now[LAST]) // 2
+    now[SCORE] = s.w.high[now[LINE] % 3, now[PLACE] + 1]
+
+
 @njit_inner
 def _whole_lines(m, s, begin, end):
     """Lines after `begin` to `end`, whose rows `spans` has, in whole scores."""
@@ -350,7 +432,7 @@ def _lines(m, s, stop):
 @njit_entry
 def begin_lines(m, s):
     """Line 0, the corner.  m, s : Frame, State."""
-    s.w.high[:, :] = NONE
+    s.w.high[:, :3] = NONE
     s.w.high[0, 1] = m.top[0]
     s.now[SCORE], s.reach[0, 0] = m.top[0], 0
     s.now[IS_WHOLE] = _needs_whole(m, s)
@@ -376,14 +458,11 @@ def run_lines(m, s, kept, stop):
         if now[FIRST] > now[LAST]:
             return
         is_kept = m.every and now[LINE] % m.every == 0
-        needs_whole = _needs_whole(m, s)
-        if now[IS_WHOLE] and (is_kept or not needs_whole):
-            _differences_from_whole(m, s)
-        elif not now[IS_WHOLE]:
-            if needs_whole:
-                _gaps_from_differences(m, s)
-            now[PLACE] = (now[FIRST] + now[LAST]) // 2
-            now[SCORE] = s.w.high[now[LINE] % 3, now[PLACE] + 1]
-        now[IS_WHOLE] = needs_whole
+        if now[IS_WHOLE]:
+            now[IS_WHOLE] = _needs_whole(m, s)
+            if is_kept or not now[IS_WHOLE]:
+                _differences_from_whole(m, s)
+        else:
+            _go_on(m, s)
         if is_kept:
             _keep_line(m, s, kept)

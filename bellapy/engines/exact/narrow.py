@@ -23,8 +23,8 @@ from bellapy.engines.exact.rule import Scores
 from bellapy.engines.exact.windows import HALF_WIDTH, STEP
 from bellapy.engines.exact.words import break_cost, near_word_length, word_costs
 
-WORTH, GPU_WORTH = 1 << 36, 1 << 43  # cells beyond which tighter bounds save more than they take;
-GPU_LONG = 1 << 25  # rows beyond which a GPU needs narrow bounds, too: its strips of rows wait for each other
+WORTH, GPU_WORTH = 1 << 36, 1 << 43  # cells beyond which tighter bounds save more than they take
+GPU_WIDE = 1 << 23  # columns of a row that a GPU computes while one thread makes windows for it
 WIDE = 1 << 15  # columns of an interval on average, for each thread, beyond which tighter bounds save time
 MOST_BANDS = 1 << 24  # of all blocks
 LEAST_ROWS = 1024
@@ -83,8 +83,13 @@ class Matrix(NamedTuple):
 
 def is_worth(area: int, n: int, threads: int, on_gpu: bool) -> bool:
     """Whether tighter bounds save time, where so many cells of n rows are left."""
-    least = GPU_WORTH if on_gpu and n < GPU_LONG else WORTH
-    return area > max(least, WIDE * n // threads)
+    return area > max(GPU_WORTH if on_gpu else WORTH, WIDE * n // threads)
+
+
+def _needs_windows(matrix: Matrix, area: int) -> bool:
+    """Whether windows save time, where so many cells are left."""
+    n, threads = len(matrix.query), matrix.threads
+    return is_worth(area, n, threads, False) and not (matrix.on_gpu and area < GPU_WIDE * n // threads)
 
 
 def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
@@ -97,7 +102,8 @@ def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
     known = [np.zeros(0, np.int32)] * 2
     while True:
         grid, costs, behind, ahead = _judge(matrix, grid, *known)
-        if _finer_by(grid) == 1:
+        if _finer_by(grid) == 1 and _needs_windows(matrix, grid.area):
+            matrix = matrix._replace(on_gpu=False)  # threads go on with what is left
             grid, behind, ahead = _look_closer(matrix, grid, costs, behind, ahead)
         by = _finer_by(grid)
         if by == 1:
@@ -112,7 +118,7 @@ def _look_closer(
     """The grid with what is alive by windows, and what is gained behind and ahead; as far as that saves time."""
     for _ in range(PASSES):
         before = grid.area
-        if not is_worth(before, len(matrix.query), matrix.threads, matrix.on_gpu):
+        if not _needs_windows(matrix, before):
             break
         behind, ahead = _tighten_both(matrix, grid, costs, behind, ahead)
         grid = mark_alive(grid, costs, behind, ahead, matrix.need, matrix.threads)

@@ -82,18 +82,6 @@ class Windows(NamedTuple):
     gap: np.ndarray
 
 
-class Walked(NamedTuple):
-    """Room for a walk from row to row.
-
-    cells : (rows, 4) int64, where it stands on each, as Cell has it.  runs, sizes : (any,) uint32, (rows,) int64: its runs
-    in order, and their number in each strip.
-    """
-
-    cells: np.ndarray
-    runs: np.ndarray
-    sizes: np.ndarray
-
-
 @njit
 def n_moves(strip):
     """Room that the moves of a Strip take."""

@@ -27,8 +27,9 @@ EVERY = 512  # rows between special rows, as long as memory allows
 GPU_CELLS = 1 << 33
 """Fewer cells are computed by a CPU before a GPU is ready."""
 
-GPU_WIDTH = 1 << 12
-"""Cells of a row, on average, of which lines take as long as a GPU: its strips of rows wait for each other."""
+GPU_WIDTH, GPU_THREADS = 1 << 12, 4
+"""Cells of a row, on average, for each of up to so many threads, of which lines take as long as a GPU: its strips of rows
+wait for each other.  Wider lines are not shared by threads."""
 
 OLD_GPU = "a GPU has no packed maxima (compute capability 9.0 and more have them): the CPU computes the matrix"
 
@@ -102,7 +103,8 @@ class Sweeper(NamedTuple):
         return sweep
 
     def _uses_gpus(self, task: Task) -> bool:
-        if not self.devices or task.n_allowed < max(GPU_CELLS, GPU_WIDTH * len(task.query)):
+        width = GPU_WIDTH * min(self.threads, GPU_THREADS)
+        if not self.devices or task.n_allowed < max(GPU_CELLS, width * len(task.query)):
             return False
         if _gpu().is_packed():
             return _gpu().fits(task.scores)

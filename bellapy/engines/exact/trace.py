@@ -24,6 +24,7 @@ from bellapy.compute.threads import map_in_order
 from bellapy.engines.exact.band import cell_type, raised_scores
 from bellapy.engines.exact.bounds import Gains
 from bellapy.engines.exact.cpu import Borders, Bounds, Sweep, Task, end_borders
+from bellapy.engines.exact.line_paths import Walked
 from bellapy.engines.exact.path import Runs
 from bellapy.engines.exact.rule import NONE, Scores
 from bellapy.engines.exact.strips import (
@@ -31,7 +32,6 @@ from bellapy.engines.exact.strips import (
     LostPath,
     Strip,
     Top,
-    Walked,
     Windows,
     find_strip,
     n_moves,

@@ -21,6 +21,7 @@ MARGIN = 2  # times what a block's matches gain: bands within it of the best one
 MARGIN_ROWS = 1 << 13  # but no more than the matches of so many rows
 HALF_WIDTH = 512  # diagonals of a window on either side of those
 STEP = 1024  # rows of a window that are computed as one rectangle
+NEAR = 4  # rows of a block for each diagonal that what comes from beside a window, with a match a row, may come to count
 FAR = 16  # half widths beside a window beyond which a part does not count what comes to it
 
 
@@ -216,7 +217,7 @@ def _set_apart(m, grid, block, entry, window, old, high):
     """
     if window[0] > window[1]:
         return
-    top, near = grid.edges[block], m.half_width // 2
+    top, near = grid.edges[block], max(m.half_width // 2, (grid.edges[1] - grid.edges[0]) // NEAR)
     for b in range(grid.begin[block + 1] - grid.begin[block]):
         begin = (grid.low[block] + b) * grid.width - grid.offset
         beside = max(window[0] - begin, begin + grid.width - 1 - window[1])

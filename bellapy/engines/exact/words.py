@@ -93,6 +93,28 @@ def _go_through(codes, k, first, last, begin, places):
                 begin[word + np.uint64(1)] += 1
 
 
+@njit
+def _mark(codes, k, first, last, marks):
+    """Mark words from `first` to `last`, the latter excluded; all parameters as in `mark_words` and `_go_through`."""
+    mask, word, known = np.uint64((1 << (2 * k)) - 1), np.uint64(0), 0
+    for end in range(1, len(codes) + 1):
+        word, known = push(word, known, codes[end - 1], mask)
+        if known >= k and first <= word < last:
+            marks[word] = 1
+
+
+def mark_words(codes: np.ndarray, k: int, threads: int) -> np.ndarray:
+    """(4^k,) uint8: 1 for every word of k known bases that occurs, 0 for others; codes : (any,) uint8."""
+    marks = np.zeros(4**k, np.uint8)
+    map_threads(lambda part: _mark(codes, k, *part, marks), _word_ranges(k, threads), threads)
+    return marks
+
+
+def _word_ranges(k: int, threads: int) -> list[tuple[np.uint64, np.uint64]]:
+    """Ranges of words for threads, each of which looks at all."""
+    return [(np.uint64(a), np.uint64(b)) for a, b in even_ranges(4**k, min(threads, MOST_PARTS))]
+
+
 def index_words(codes: np.ndarray, k: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
     """The places of all words of k known bases by word: those of word w lie at places[begin[w] : begin[w + 1]], rising.
 
@@ -100,7 +122,7 @@ def index_words(codes: np.ndarray, k: int, threads: int) -> tuple[np.ndarray, np
     Every thread looks at all words, and lists a part of them.
     """
     begin, places = np.zeros(4**k + 1, np.int64), np.empty(len(codes), np.int32)
-    parts = [(np.uint64(a), np.uint64(b)) for a, b in even_ranges(4**k, min(threads, MOST_PARTS))]
+    parts = _word_ranges(k, threads)
     map_threads(lambda part: _go_through(codes, k, *part, begin, places[:0]), parts, threads)
     np.cumsum(begin, out=begin)
     free = begin.copy()
