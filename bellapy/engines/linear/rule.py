@@ -100,7 +100,8 @@ def resume(codes, flank, scoring, cells, k, span, best, out):
             first, last = min(first, c + 1), max(last, c + 2)
     first, last = max(first, 1, k + 1 - flank[3]), min(last, k + 1, flank[1] + 1)
     out[0] = out[1] = out[2] = zero = np.int64(0)
-    _follow(codes, flank, scoring, np.bool_(True), (cells[0], old, new), k, (first, last), (zero, zero, high + 1, high + 1), best, out)
+    extents = (zero, zero, high + 1, high + 1)
+    _follow(codes, flank, scoring, np.bool_(True), (cells[0], old, new), k, (first, last), extents, best, out)
 
 
 @njit_inner

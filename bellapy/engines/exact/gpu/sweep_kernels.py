@@ -44,7 +44,7 @@ from bellapy.engines.exact.gpu.tile_kernels import (
 from bellapy.engines.exact.rule import NONE
 
 MOST_REGISTERS = 128  # of a thread
-INSIDE, EDGED, FLOORED = range(3)  # ways to step through a tile
+INSIDE, EDGED, FLOORED = map(I32, range(3))  # ways to step through a tile; not int: compute/jit.py says why
 SPARE = 1  # words behind what comes from above: all lanes read one ahead
 
 
@@ -158,7 +158,7 @@ def _step_through(matrix, results, tile, cells, flow, scratch, best, way, rule, 
     ----------
     matrix, results, tile, cells, flow, best, rule, kind : as their types.
     scratch : words of shared memory, as `_fill_words` fills them; scratch of tile_kernels.show.
-    way : int32; FLOORED, where the floor matters: then no border is entered, which is the floor, and none is kept; EDGED, where
+    way : FLOORED, where the floor matters: then no border is entered, which is the floor, and none is kept; EDGED, where
     borders are entered or kept; INSIDE.  The compiler knows it, so that each way has a loop of its own.
 
     Returns
@@ -243,11 +243,11 @@ def make_kernel(registers: int, steps: int, masked: bool):
                     job = Tile(place, at, most, wanted, alarm, floor)
                     scratch = words, shown
                     if floored:
-                        flow, best = _step_through(matrix, results, job, cells, flow, scratch, best, I32(FLOORED), rule, KIND)
+                        flow, best = _step_through(matrix, results, job, cells, flow, scratch, best, FLOORED, rule, KIND)
                     elif has_edge(matrix, place, KIND):
-                        flow, best = _step_through(matrix, results, job, cells, flow, scratch, best, I32(EDGED), rule, KIND)
+                        flow, best = _step_through(matrix, results, job, cells, flow, scratch, best, EDGED, rule, KIND)
                     else:
-                        flow, best = _step_through(matrix, results, job, cells, flow, scratch, best, I32(INSIDE), rule, KIND)
+                        flow, best = _step_through(matrix, results, job, cells, flow, scratch, best, INSIDE, rule, KIND)
                     sync_warp()
                     walk = Walk(most, True, flow)
                     flush(matrix, traffic, results, place, most, words, U32(at + U32(W + SPARE)), rule, KIND)
