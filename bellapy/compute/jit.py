@@ -8,6 +8,11 @@ do not overlap.  Without this promise LLVM checks every loop for overlap at run 
 parts of one function, which takes them in.  Else the arrays of a record are handed over one by one, which costs a few
 percent where it happens every few thousand cells.  `prefetch` hides the wait for memory where many streams are read side by
 side; `bit_of_each` is an instruction or two of every vector unit that LLVM does not find in a loop.
+
+A number, a tuple of numbers or True that is written in a call is a type of its own to Numba, which compiles what is called
+anew for it; so is a variable that begins as such and is handed on before it changes.  np.int64(0) and np.bool_(True) are
+not.  Arrays that cannot be written to, or that run backwards, are other types as well.  Compiling is nearly all of a first
+run, so functions are written to be compiled once.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def _count(text, begin, end):
 @njit_entry
 def count_lines(text):
     """How many lines end in text, (any,) uint8."""
-    return _count(text, 0, len(text))
+    return _count(text, np.int64(0), len(text))
 
 
 @njit_vector

@@ -125,7 +125,7 @@ def scan_fastq(text, ends, blocks, codes, records, letters, qualities):
     blocks : (n_blocks, 2) int64, of each block the record after its last one, and its spacing: of so many bases the quality
         of one is counted, from the first base of the block on.
     """
-    at, begin, skip, b = 0, 0, 0, 0
+    at, begin, skip, b = np.int64(0), np.int64(0), 0, 0
     for r in range(len(records)):
         while r == blocks[b, 0]:
             b, skip = b + 1, 0
@@ -158,7 +158,7 @@ def scan_fastq(text, ends, blocks, codes, records, letters, qualities):
 @njit_entry
 def scan_fasta(text, ends, codes, records, letters):
     """Records of FASTA; returns how many codes they have, or REFUSED.  Arguments as of `scan_fastq`."""
-    at, begin, r = 0, 0, -1
+    at, begin, r = np.int64(0), np.int64(0), -1
     for line in range(len(ends)):
         end = _line_end(text, begin, ends[line])
         if end > begin and text[begin] == LESS:

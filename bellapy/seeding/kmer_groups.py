@@ -65,7 +65,7 @@ def _bucket_sort(words, start, end, shift, counts, out):
         b = words[i] >> shift
         out[counts[b]] = words[i]
         counts[b] += 1
-    at = 0
+    at = np.int64(0)
     for b in range(counts.size - 1):  # counts[b] is now the end of bucket b
         if counts[b] - at > BUCKET_SORT_LIMIT:
             sort_few(out[at : counts[b]], counts[b] - at)
@@ -156,7 +156,7 @@ def group_partitions(words, bounds, codes, layout, lower, upper, spectrum):
     seen = np.empty(2 << (filter_bits - 6), np.uint64)
     counts, sorted_words = np.empty((1 << bucket_bits) + 1, np.int64), np.empty(largest, np.uint64)
     entries = words[bounds[0] :]  # never overtakes the words still to be read
-    n_entries = n_kmers = 0
+    n_entries = n_kmers = np.int64(0)
     for p in range(bounds.size - 1):
         end = _drop_singletons(words, bounds[p], bounds[p + 1], to_filter, seen)
         _bucket_sort(words, bounds[p], end, to_bucket, counts, sorted_words)

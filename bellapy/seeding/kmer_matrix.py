@@ -90,7 +90,7 @@ def add_to_profile(entries, begin, end, low, high, starts, table, offsets, sums)
         sets no bin is in the cache, so two arrays would be waited for twice.
     """
     places, more = np.empty(LOOKED_UP, np.int64), np.empty(LOOKED_UP, np.uint64)
-    n, first, end = 0, next_column(entries, begin), next_column(entries, end)
+    n, first, end = np.int64(0), next_column(entries, begin), next_column(entries, end)
     while first < end:
         last = next_column(entries, first + 1)
         its_more = U(min(last - first, MOST_COPIES)) << U(32) | U(1)

@@ -186,7 +186,7 @@ def find_corridor(
         _find_intervals(*along, *across, known - slack, before, *blocks, first, last)
 
     map_threads(find, even_ranges(len(first), threads), threads)
-    first = np.minimum.accumulate(first[::-1])[::-1]  # windows slide one way
+    first = np.minimum.accumulate(first[::-1])[::-1].copy()  # windows slide one way
     return Corridor(first, np.maximum.accumulate(last))
 
 
@@ -215,8 +215,8 @@ def _find_intervals(behind, ahead, columns_behind, columns_ahead, need, before, 
             most = max(most, np.int64(behind[i]) + ahead[i])
         first[block], last[block] = m + 1, -1
         if most >= need:
-            begin = _count_below(columns_behind, need - most_ahead, False)
-            end = m + 1 - _count_below(columns_ahead, need - most_behind, True)
+            begin = _count_below(columns_behind, need - most_ahead, np.bool_(False))
+            end = m + 1 - _count_below(columns_ahead, need - most_behind, np.bool_(True))
             first[block], last[block] = max(before.first[block], begin), min(before.last[block], end - 1)
 
 
@@ -390,7 +390,7 @@ def narrowed(corridor: Corridor, reach: np.ndarray, size: int) -> Corridor:
     rows = [np.minimum(np.maximum(0, blocks + by) // size, len(reach) - 1) for by in (-1, BLOCK - 1)]
     first, last = np.minimum(*(first[r] for r in rows)), np.maximum(*(last[r] for r in rows))
     first, last = np.maximum(first, corridor.first), np.minimum(last, corridor.last)
-    return Corridor(np.minimum.accumulate(first[::-1])[::-1], np.maximum.accumulate(last))
+    return Corridor(np.minimum.accumulate(first[::-1])[::-1].copy(), np.maximum.accumulate(last))
 
 
 def by_tile_rows(corridor: Corridor, n: int, m: int, size: int, backwards: bool = False) -> tuple[np.ndarray, np.ndarray]:

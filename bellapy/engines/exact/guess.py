@@ -139,7 +139,7 @@ def chain_corridor(chain: np.ndarray, n: int, m: int) -> Corridor:
     """A band around a chain, drawn out to the matrix's corners, and what lies between its segments, where that is small."""
     first, last = np.full(n // BLOCK + 1, m + 1, np.int64), np.full(n // BLOCK + 1, -1, np.int64)
     _cover_chain(chain, n, m, first, last)
-    first, last = np.minimum.accumulate(first[::-1])[::-1], np.maximum.accumulate(last)
+    first, last = np.minimum.accumulate(first[::-1])[::-1].copy(), np.maximum.accumulate(last)
     return Corridor(np.maximum(0, first - HALF_WIDTH), np.where(last < 0, -1, np.minimum(m, last + HALF_WIDTH)))
 
 
@@ -224,7 +224,7 @@ def _score_of(query: np.ndarray, target: np.ndarray, scores: Scores, chain: np.n
     query, target, n, m = query[i:end_i], target[j:end_j], end_i - i, end_j - j
     if way == TO_END:
         query, target, sizes = query[::-1].copy(), target[::-1].copy(), part[:, 2] - part[:, 0]
-        part = np.stack([n - part[:, 2], m - part[:, 1] - sizes, n - part[:, 0], part[:, 3]], axis=1)[::-1]
+        part = np.stack([n - part[:, 2], m - part[:, 1] - sizes, n - part[:, 0], part[:, 3]], axis=1)[::-1].copy()
     bounds = open_bounds(chain_corridor(part, n, m), n, m, scores)
     borders = free_borders(scores, n, m) if way == LOCAL else end_borders(scores, n, m)
     known = -int(scores.gap(n) + scores.gap(m)) if way == WHOLE else int(way == LOCAL)

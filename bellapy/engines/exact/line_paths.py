@@ -357,21 +357,14 @@ def walk_back(moves, line, low, i, j, at, out):
     moves : (lines, width), of the lines after `line` and the rows from `low` on, which a walk from a true score does not
     leave.  out : (any,) uint32, runs, filled.
     """
-    n = 0
+    n = np.int64(0)
     while i + j > line and i > 0 and j > 0 and i >= low:
         move = moves[i + j - line - 1, i - low]
         if at == IN_TARGET and not move & TARGET_GAP_GOES_ON or at == IN_QUERY and not move & QUERY_GAP_GOES_ON:
             at = AT_CELL
         if at == AT_CELL:
             at = IN_TARGET if move & IN_TARGET_GAP else IN_QUERY if move & IN_QUERY_GAP else AT_CELL
-        if at == AT_CELL:
-            n = add_base(out, n, PAIR)
-            i -= 1
-            j -= 1
-        elif at == IN_TARGET:
-            n = add_base(out, n, TARGET_ALONE)
-            j -= 1
-        else:
-            n = add_base(out, n, QUERY_ALONE)
-            i -= 1
+        n = add_base(out, n, np.int64(PAIR if at == AT_CELL else TARGET_ALONE if at == IN_TARGET else QUERY_ALONE))
+        i -= at != IN_TARGET
+        j -= at != IN_QUERY
     return n, i, j, at

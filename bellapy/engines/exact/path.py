@@ -15,9 +15,9 @@ LONGEST = (1 << 28) - 1
 def add_base(out, n, operation):
     """Add a base to the last of n runs in out, (any,) uint32, or a run of another operation; their number then."""
     if n and operation_of(out[n - 1]) == operation:
-        out[n - 1] = lengthened(out[n - 1], 1)
+        out[n - 1] = lengthened(out[n - 1], np.int64(1))
         return n
-    out[n] = pack_run(operation, 1)
+    out[n] = pack_run(operation, np.int64(1))
     return n + 1
 
 

@@ -159,7 +159,7 @@ def _walk(query, target, costs, waves, p, out):
 
     query, target, costs, waves : as in `_spread`.  p : penalty of the last cell.  out : (any,) uint32, filled.
     """
-    i, j, n, gap = len(query), len(target), 0, PAIR
+    i, j, n, gap = len(query), len(target), np.int64(0), np.int64(PAIR)
     while i > 0 and j > 0:
         k = i - j
         if gap == PAIR and _at(waves.e, waves, p, k) >= i:

@@ -267,7 +267,7 @@ def _find_end(task, saved, l, age, cells, i, results):
     """
     flank, scoring, out = flank_at(task.flanks, i), task.scoring, results[i]
     if age < 2:
-        extend_flank(task.codes, flank, scoring, True, cells, out)
+        extend_flank(task.codes, flank, scoring, np.bool_(True), cells, out)
         return
     lanes, height, dead = task.shape.lanes, task.shape.height, task.scores.dead
     query_offset, base = saved.query_offset[l], saved.score[l] - task.scores.top

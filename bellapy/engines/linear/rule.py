@@ -63,7 +63,8 @@ def extend_flank(codes, flank, scoring, longest, cells, out):
     old[0] = 0
     new[0] = new[1] = DEAD if -scoring.gap > scoring.xdrop else scoring.gap
     old[1] = new[2] = DEAD
-    _follow(codes, flank, scoring, longest, (older, old, new), 1, (1, 2), (0, 0, 1, 2), 0, out)
+    zero, one, two = np.int64(0), np.int64(1), np.int64(2)
+    _follow(codes, flank, scoring, longest, (older, old, new), one, (one, two), (zero, zero, one, two), zero, out)
 
 
 @njit_entry
@@ -98,8 +99,9 @@ def resume(codes, flank, scoring, cells, k, span, best, out):
         if old[c] != DEAD:
             first, last = min(first, c + 1), max(last, c + 2)
     first, last = max(first, 1, k + 1 - flank[3]), min(last, k + 1, flank[1] + 1)
-    out[0] = out[1] = out[2] = 0
-    _follow(codes, flank, scoring, True, (cells[0], old, new), k, (first, last), (0, 0, high + 1, high + 1), best, out)
+    out[0] = out[1] = out[2] = zero = np.int64(0)
+    extents = (zero, zero, high + 1, high + 1)
+    _follow(codes, flank, scoring, np.bool_(True), (cells[0], old, new), k, (first, last), extents, best, out)
 
 
 @njit_inner
@@ -121,7 +123,7 @@ def _follow(codes, flank, scoring, longest, rows, k, window, extents, best, out)
     match, mismatch, gap, xdrop, tilt, fall = scoring
     column = row = highest = np.int64(0)  # of the best cell so far; and the best tilted score
     begin_old, begin_new, end_old, end_new = extents
-    begin_older = end_older = 0
+    begin_older = end_older = np.int64(0)
     while first < last:
         k += 1
         older, old, new = old, new, older

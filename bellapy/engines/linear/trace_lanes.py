@@ -188,7 +188,7 @@ def _trace_group(task, group, bases, block, way, runs):
     n_chunks = (way.last[0] + 2 * half - 1) // (2 * half)
     last_block = (n_chunks - 1) // block.chunks
     clear_lanes(group, task.scores.dead)
-    place(task, group, bases[0], 0)
+    place(task, group, bases[0], np.int64(0))
     for b in range(last_block + 1):
         _copy_state(_state_of(block.states, b), group)
         _compute_block(task, group, bases, block, way, b, n_chunks)

@@ -157,7 +157,7 @@ def _search(template, pile, terms, least, voters):
     next_symbol, links = pile.offsets[:-1].copy(), np.zeros((SLOTS + 1) * SLOT * LANES, np.uint16)
     cover, others = np.zeros(n_columns + 1, np.int32), np.zeros(n_columns + 1, np.int32)
     _count_reads(pile, voters, cover)
-    _count_reads(pile, 1, others)
+    _count_reads(pile, np.int64(1), others)
     back = np.empty((n_columns + 1, WIDTH), np.uint8)
     flat_back = back.reshape(-1)
     coming, between = np.full(HALF, NO_LINK, np.int32), np.full(HALF, NO_LINK, np.int32)
@@ -199,4 +199,5 @@ def find_consensus(template: np.ndarray, pile: Pile, terms: Terms, least: int, *
     -----
     Ties: the smallest node before, by slot and then by letter.
     """
-    return Consensus(*_search(template, pile, terms, least, 0 if with_template else 1))
+    own = template.copy()  # reads cannot be written to: Numba compiles all anew for such arrays
+    return Consensus(*_search(own, pile, terms, least, 0 if with_template else 1))

@@ -226,13 +226,13 @@ def _is_likely(codes, odds, seen, k, run):
     here = seen[k * N_SEEN : (k + 1) * N_SEEN]
     bases = np.int64(here[0] + here[1] + here[2] + here[3])
     shown = max(np.int64(0), here[codes[k]] - _count_unlike(codes, seen, k))
-    return _evidence(odds, codes[k], run, shown, bases, bases + here[GAP]) >= 0
+    return _evidence(odds, np.int64(codes[k]), run, shown, bases, bases + here[GAP]) >= 0
 
 
 @njit_inner
 def _find_missing(codes, odds, seen, k):
     """The base that is likely to be missing behind column k, or GAP; seen : as in `decide`."""
-    here, best, more = seen[k * N_SEEN : (k + 1) * N_SEEN], 0, np.int64(0)
+    here, best, more = seen[k * N_SEEN : (k + 1) * N_SEEN], np.int64(0), np.int64(0)
     for base in range(GAP):
         more += here[UNKNOWN_BASE + 1 + base]
         if here[UNKNOWN_BASE + 1 + base] > here[UNKNOWN_BASE + 1 + best]:

@@ -171,7 +171,7 @@ def _realign_read(draft, codes, changes, first, n_bases, n_columns, scores, symb
 
     changes : (n + 1,) int64, how many columns before each one are new.  scores : int16, overwritten.
     """
-    column = base = 0  # what is written already
+    column = base = np.int64(0)  # what is written already
     while column < n_columns or base < n_bases:
         begin, end = find_anchor(draft, n_columns, column)
         kept, kept_end, mate = begin, end, n_bases

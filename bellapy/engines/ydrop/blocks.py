@@ -136,7 +136,7 @@ def _go_back(blocks, block, runs, n):
             gap = PAIR
         if gap == PAIR and trace.ways[ways + FROM_GAP] & bit:
             gap = QUERY_ALONE if trace.ways[ways + FROM_F] & bit else TARGET_ALONE
-        n = _add_run(runs, n, gap, 1)
+        n = _add_run(runs, n, gap, np.int64(1))
         r -= 2 if gap == PAIR else 1
         i -= 0 if gap == TARGET_ALONE else 1
     place[0], place[1], place[2] = r, i, gap
@@ -150,12 +150,12 @@ def note_part(blocks, block, best):
     runs = blocks.runs[begin:]
     if block == 0 or blocks.held[(block - 1) % SLOTS] != block - 1 or len(runs) < 2 * BLOCK:
         return
-    part, place = blocks.parts[block - 1], blocks.place
+    part, place, zero = blocks.parts[block - 1], blocks.place, np.int64(0)
     place[0], place[1], place[2] = best[0], best[1], PAIR
-    _go_back(blocks, block, runs, 0)
+    _go_back(blocks, block, runs, zero)
     for x in range(3):
         part[ENTERS + x] = place[x]
-    n = _go_back(blocks, block - 1, runs, 0)
+    n = _go_back(blocks, block - 1, runs, zero)
     for x in range(3):
         part[LEAVES + x] = place[x]
     part[BEGIN], part[END] = begin, begin + n
@@ -165,7 +165,7 @@ def note_part(blocks, block, best):
 @njit_inner
 def follow(rows, sides, rule, walls, blocks, end, runs):
     """Runs of the path back from the end, their number, and cells; end : its r and i, and the number of blocks."""
-    place, n, cells = blocks.place, 0, 0
+    place, n, cells = blocks.place, np.int64(0), 0
     place[0], place[1], place[2] = end[0], end[1], PAIR
     state = rows.state
     for block in range(end[2] - 1, -1, -1):
@@ -183,7 +183,7 @@ def follow(rows, sides, rule, walls, blocks, end, runs):
             before = state[sweep.CELLS]
             point(blocks, block)
             while state[R] < place[0]:
-                sweep_chunk(rows, sides, rule, walls, place[0], blocks.trace)
+                sweep_chunk(rows, sides, rule, walls, place[0], np.bool_(True), blocks.trace)
             cells += state[sweep.CELLS] - before
         n = _go_back(blocks, block, runs, n)
     return n, cells

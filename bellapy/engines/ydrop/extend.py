@@ -107,7 +107,7 @@ def _inspect(rows, sides, rule, walls, blocks, until):
     """What End has, with _NO_ROOM or _NO_BLOCKS for the number of blocks if that is so; cells."""
     begin(rows, rule)
     clear(blocks)
-    state, n, rises = rows.state, 0, True
+    state, n, rises = rows.state, np.int64(0), True
     low = high = state[R]
     going = GOING
     while going == GOING and state[R] < until:
@@ -122,10 +122,7 @@ def _inspect(rows, sides, rule, walls, blocks, until):
                 point(blocks, n)
             n += 1
         first, last, before = state[sweep.LOW], state[sweep.HIGH], state[R]
-        if rises:
-            going = sweep_chunk(rows, sides, rule, walls, until, blocks.trace)
-        else:
-            going = sweep_chunk(rows, sides, rule, walls, until, None)
+        going = sweep_chunk(rows, sides, rule, walls, until, rises, blocks.trace)
         # a window grows by one cell at its upper end at most, and never at its lower end
         low, high = min(low, 2 * first - state[R]), max(high, 2 * (last - before) + state[R])
     if going == NO_ROOM:

@@ -137,7 +137,7 @@ def _shift(rows, rule):
         if n > 0:
             spare, begin = rows.spare[:n], at + BESIDE - 1
             _put_scores(spare, work[begin + by : begin + by + n], shift + state[TILT], dead)
-            _put_scores(work[begin : begin + n], spare, 0, dead)
+            _put_scores(work[begin : begin + n], spare, np.int64(0), dead)
         work[at : at + BESIDE - 1] = dead
         end = max(BESIDE - 1, high + 2 - by)
         work[at + end : at + max(end, min(capacity, high + 2 - by + CHUNK + BESIDE))] = dead
@@ -258,10 +258,10 @@ def _clear(work, begin, end, dead):
 
 
 @njit_inner
-def sweep_chunk(rows, sides, rule, walls, r_end, trace):
+def sweep_chunk(rows, sides, rule, walls, r_end, traced, trace):
     """Compute anti-diagonals up to r_end, at most CHUNK of them.
 
-    trace : gets the ways into the cells, with trace.first set; None: not wanted.
+    traced : whether `trace` gets the ways into the cells, with trace.first set.
     Returns GOING, ENDED if there is no living cell, or NO_ROOM.
     """
     j_last = _prepare(rows, sides, rule, walls)
@@ -271,8 +271,8 @@ def sweep_chunk(rows, sides, rule, walls, r_end, trace):
     capacity, offset, blocked = len(work) // ROWS, state[OFFSET], state[N_NEAR] > 0
     first, last, first_before, last_before = state[FIRST], state[LAST], state[FIRST_BEFORE], state[LAST_BEFORE]
     low, high, best, going = state[LOW], state[HIGH], state[BEST], GOING
-    r_first, piece, top, tilt = state[R] + 1, 0, 0, 0
-    best_low = NONE  # where to look for the cell of a new best score, which is done late
+    r_first, piece, top, tilt = state[R] + 1, np.int64(0), np.int64(0), 0
+    best_low = np.int64(NONE)  # where to look for the cell of a new best score, which is done late
     # rows of H: of r - 2, of r - 1, of r; of F: of r - 1, of r
     two, one, now = (r_first + 1) % 3 * capacity, (r_first + 2) % 3 * capacity, r_first % 3 * capacity
     e_row, f_old, f_new = 3 * capacity, (4 + (r_first + 1) % 2) * capacity, (4 + r_first % 2) * capacity
@@ -294,7 +294,7 @@ def sweep_chunk(rows, sides, rule, walls, r_end, trace):
         if top < top_before:
             _clear(work, top, top_before, dead)
         least = best - rule.ydrop + tilt
-        if trace is not None:
+        if traced:
             begin = x - 1 & -LANES
             z = trace.starts[r - trace.first[0]]
             trace.lows[r - trace.first[0]] = offset + begin

@@ -159,7 +159,7 @@ def walls_near(walls, sides, r, low, high, near):
 
     sides : as in sweep.py.
     """
-    origin, n = sides.q_at + sides.t_at, 0
+    origin, n = sides.q_at + sides.t_at, np.int64(0)
     s = origin + (r - 1) if sides.step > 0 else origin + 1 - r
     s_last = s + sides.step * (CHUNK - 1)
     first, last = max(0, min(s, s_last) >> SHIFT), min(len(walls.heads) - 1, max(s, s_last) >> SHIFT)

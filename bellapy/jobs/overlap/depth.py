@@ -154,7 +154,7 @@ def _covers(hits, positions, opposite, length, k, piece):
     opposite : whether the read shows the reverse complement.  length : of the read.  piece : its middle and its size.
     """
     middle, size = piece
-    begin, best, best_begin = 0, 0, 0
+    begin, best, best_begin = 0, np.int64(0), 0
     for i in range(hits.size):
         while (hits[i] >> POS_BITS) - (hits[begin] >> POS_BITS) > U(BAND):
             begin += 1
@@ -231,7 +231,7 @@ def see_pieces(reads, begin, end, table, pieces, listed, edges, stretch):
     for r in range(begin, end):
         longest = max(longest, lengths[r])
     found, scratch = np.empty((2, longest + 1), np.uint64), np.empty((2, 1 << 12), np.uint64)
-    ends, seen, n_seen = np.empty(2 * n_pieces, np.int64), np.empty(EVENTS, np.int64), 0
+    ends, seen, n_seen = np.empty(2 * n_pieces, np.int64), np.empty(EVENTS, np.int64), np.int64(0)
     for r in range(begin, end):
         if edges.size:
             n = edges[r + 1] - edges[r]

@@ -202,9 +202,9 @@ def _judge(bins, aligned, before, begin, end, after):
         implied[i] = before[2][i] - its_left - its_right + left[i] + right[i]
         lesser[i] = False
         if its_left > BEYOND:
-            lesser[i] = _is_lesser(bins, q, query_start[i], True) or _is_lesser(bins, t, first, same)
+            lesser[i] = _is_lesser(bins, q, query_start[i], np.bool_(True)) or _is_lesser(bins, t, first, same)
         if its_right > BEYOND and not lesser[i]:
-            lesser[i] = _is_lesser(bins, q, query_end[i], False) or _is_lesser(bins, t, last, not same)
+            lesser[i] = _is_lesser(bins, q, query_end[i], np.bool_(False)) or _is_lesser(bins, t, last, not same)
 
 
 @njit_inner

@@ -359,7 +359,7 @@ def keep_linking(entries, tests, one_in, kept, n_apart):
         counted in the second.
     n_apart : (n_reads,) int64, entries of apart columns, kept or not.
     """
-    n = last = 0
+    n = last = np.int64(0)
     while last < entries.size:
         first = next_large(entries, last, entries.size, tests.upper)
         n = _keep_ordinary(entries, last, first, n, kept)

@@ -173,7 +173,7 @@ def repeat_shares(entries, begin, end, bins, upper, repeat, doubted, unit, first
     n_columns, first = 0, next_large(entries, next_column(entries, begin), end, upper)
     while first < end:
         last = next_column(entries, first + 1)
-        n = 0
+        n = np.int64(0)
         for i in range(first, last):
             n += np.int64(repeat[bin_of(place_of(entries[i]), bins)[1]] > 0)
         firsts[n_columns], shares[n_columns] = first, repeat_share(n, last - first, doubted, unit)

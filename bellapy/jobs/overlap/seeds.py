@@ -303,7 +303,7 @@ def choose_in_blocks(products, begin, end, read_lengths, k, seed_length, params,
     target_mask = (U1 << U(layout.target_bits)) - U1
     words, by_query = np.empty(MAX_MEMBERS, np.uint64), np.empty(MAX_MEMBERS, np.uint64)
     members, heads = Members(words, by_query, np.zeros(MAX_MEMBERS, np.bool_)), np.empty(PARTS + 1, np.int64)
-    n_out = n_candidates = n_weak = 0
+    n_out = n_candidates = n_weak = np.int64(0)
     for b in range(begin, end):
         i, first, last = U(bounds[b]), U(bounds[b]), U(bounds[b + 1])
         while i < last:

@@ -292,7 +292,7 @@ def _scan(texts, words, places, block, index, rule, counts):
 
     Returns the HSPs, (n, 4) int64 as in Found.  counts : as there, are filled.
     """
-    n, n_others, found = 0, len(rule.transitions), _no_hsps(ROOM, counts)
+    n, n_others, found = np.int64(0), len(rule.transitions), _no_hsps(np.int64(ROOM), counts)
     wanted = np.empty((HELD + n_others, 3), np.int64)
     held = np.empty((len(wanted) * rule.most_copies, 2), np.int64)
     packed = np.empty(2 * WORDS * LANES, np.uint64)

@@ -44,7 +44,7 @@ from bellapy.engines.exact.gpu.tile_kernels import (
 from bellapy.engines.exact.rule import NONE
 
 MOST_REGISTERS = 128  # of a thread
-INSIDE, EDGED, FLOORED = range(3)  # ways to step through a tile
+INSIDE, EDGED, FLOORED = map(I32, range(3))  # ways to step through a tile; not int: compute/jit.py says why
 SPARE = 1  # words behind what comes from above: all lanes read one ahead
 
 

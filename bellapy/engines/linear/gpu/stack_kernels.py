@@ -258,12 +258,79 @@ def _hand_over(given, fate, ticket, kept, age, walk, flank, seat, kind, results)
         heads[ticket, BORDER] = I32(kept[state + 2 * R + 3])
 
 
+@inlined
+def _work_off(reads, table, counts, queue, handed, rule, longest, results, scratch, kind):
+    """Extend the flanks of a queue; outside `make_kernel`, so that Numba takes it in once for windows of all sizes.
+
+    Parameters
+    ----------
+    reads, table, counts, queue, rule, longest, results : as below.
+    handed : Handed by the level before and to the next.
+    scratch : Stacks, Planes, and states at the start of this chunk and of the one before, (2 * state,) uint32.
+    kind : Kind.
+    """
+    (taken, given), (stacks, planes, kept), R = handed, scratch, kind.registers
+    seat, level = seat_of(kind), queue.level
+    none = Notes(stacks.even, stacks.even, stacks.even, stacks.even)  # no bits are kept
+    n_queue, asked = (I32(queue.n), I32(queue.asked)) if level == 0 else (I32(counts[level, OUTGROWN]), I32(0))
+    flank, age, busy = I32(0), I32(0), I32(0)  # busy: chunks with live cells in this lane
+    sides = sides_of(table, flank)
+    walk = Walk(I32(0), I32(0), I32(0), I32(0), I32(0), I32(0), U32(0))
+    tilted = (rule.tilt > 0 or rule.fall > 0) and not longest
+    active, waiting = False, True
+    clear(stacks, kind)
+    while True:
+        asks = waiting and not active
+        if ballot(asks):
+            ticket = I32(_ticket(counts, level, TAKEN, asks, seat) - asked)
+            if asks:
+                waiting = active = ticket < n_queue
+                if active and level == 0:
+                    flank = ticket
+                    walk = _begin(flank, stacks, seat, rule, kind, results)
+                elif active:
+                    flank = taken.heads[ticket, FLANK]
+                    walk = _take_over(taken, ticket, stacks, seat, kind)
+                sides, age = sides_of(table, flank), I32(0)
+        if not ballot(active):
+            break
+        _keep(kept, I32((age & 1) * (2 * R + 4)), stacks, walk, kind)
+        compare_bases(reads, sides, longest, walk.pairs, walk.row, R, planes, stacks)
+        chunk = compute_chunk(stacks, none, seat, walk.first, walk.row, walk.pairs, walk.border, rule, kind)
+        outgrown = U32(ballot(_leaves(chunk, walk.pairs, counts, queue, n_queue)) & seat.members) != 0
+        walk, shift = _advance(walk, chunk, outgrown, seat, rule, kind)
+        least, most = I32(walk.pairs - 1 - sides.n_target), I32(sides.n_query - walk.pairs)
+        alive = renew(stacks, kind, shift, walk.row, least, most)
+        busy = I32(busy + (1 if active and alive else 0))
+        living = in_order(ballot(alive != 0), seat.leader, walk.first, kind.group)
+        looks = tilted and walk.pairs % (STRIDE // 2) == 0 and active and not outgrown and seat.place == 0
+        fallen = looks and _look(walk, rule, results, flank)
+        fallen = U32(ballot(fallen) & seat.members) != 0
+        ends = active and (outgrown or not living or fallen)
+        fate = Fate(ends, outgrown, ends and (outgrown or longest), longest)
+        if ballot(ends):
+            line, column = (I32(level + 1), OUTGROWN) if outgrown else (I32(level), ENDED)
+            ticket = _ticket(counts, line, column, ends, seat)
+            if fate.hands_over:
+                _hand_over(given, fate, ticket, kept, age, walk, flank, seat, kind, results)
+        age = I32(age + 1)
+        if ends:
+            active = False
+            if seat.place == 0 and not fate.hands_over:
+                _look(walk, rule, results, flank)
+                results[flank, STATE_COLUMN] = 0
+            clear(stacks, kind)
+        elif active:
+            row, first = follow(living, walk.row, walk.first, seat.place, kind)
+            walk = Walk(row, first, walk.pairs, walk.score, walk.column, walk.target_row, walk.border)
+    cuda.atomic.add(counts, (level, CELLS + seat.lane), np.int64(busy) * (CHUNK * 2 * R))
+
+
 @cache
 def make_kernel(group: int, registers: int, unit: bool, packed: bool):
     """The function of a kernel for groups of `group` lanes with 2 * `registers` rows each; parameters as in Kind."""
     KIND, R, WINDOW = Kind(group, registers, unit, packed), registers, words_of(registers) + 1
-    STATE = 2 * R + 4  # words of a lane's state
-    STATES = 2 * STATE  # at the start of this chunk and of the one before
+    STATES = 2 * (2 * R + 4)  # words of a lane's states
 
     def extend_stacks(reads, table, counts, queue, taken, given, rule, longest, results):
         """Extend the flanks of a queue.
@@ -288,61 +355,8 @@ def make_kernel(group: int, registers: int, unit: bool, packed: bool):
             cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32),
             cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32),
         )  # fmt: skip
-        kept = cuda.local.array(STATES, np.uint32)
-        seat, level = seat_of(KIND), queue.level
-        none = Notes(stacks.even, stacks.even, stacks.even, stacks.even)  # no bits are kept
-        n_queue, asked = (I32(queue.n), I32(queue.asked)) if level == 0 else (I32(counts[level, OUTGROWN]), I32(0))
-        flank, age, busy = I32(0), I32(0), I32(0)  # busy: chunks with live cells in this lane
-        sides = sides_of(table, flank)
-        walk = Walk(I32(0), I32(0), I32(0), I32(0), I32(0), I32(0), U32(0))
-        tilted = (rule.tilt > 0 or rule.fall > 0) and not longest
-        active, waiting = False, True
-        clear(stacks, KIND)
-        while True:
-            asks = waiting and not active
-            if ballot(asks):
-                ticket = I32(_ticket(counts, level, TAKEN, asks, seat) - asked)
-                if asks:
-                    waiting = active = ticket < n_queue
-                    if active and level == 0:
-                        flank = ticket
-                        walk = _begin(flank, stacks, seat, rule, KIND, results)
-                    elif active:
-                        flank = taken.heads[ticket, FLANK]
-                        walk = _take_over(taken, ticket, stacks, seat, KIND)
-                    sides, age = sides_of(table, flank), I32(0)
-            if not ballot(active):
-                break
-            _keep(kept, I32((age & 1) * STATE), stacks, walk, KIND)
-            compare_bases(reads, sides, longest, walk.pairs, walk.row, R, planes, stacks)
-            chunk = compute_chunk(stacks, none, seat, walk.first, walk.row, walk.pairs, walk.border, rule, KIND)
-            outgrown = U32(ballot(_leaves(chunk, walk.pairs, counts, queue, n_queue)) & seat.members) != 0
-            walk, shift = _advance(walk, chunk, outgrown, seat, rule, KIND)
-            least, most = I32(walk.pairs - 1 - sides.n_target), I32(sides.n_query - walk.pairs)
-            alive = renew(stacks, KIND, shift, walk.row, least, most)
-            busy = I32(busy + (1 if active and alive else 0))
-            living = in_order(ballot(alive != 0), seat.leader, walk.first, group)
-            looks = tilted and walk.pairs % (STRIDE // 2) == 0 and active and not outgrown and seat.place == 0
-            fallen = looks and _look(walk, rule, results, flank)
-            fallen = U32(ballot(fallen) & seat.members) != 0
-            ends = active and (outgrown or not living or fallen)
-            fate = Fate(ends, outgrown, ends and (outgrown or longest), longest)
-            if ballot(ends):
-                line, column = (I32(level + 1), OUTGROWN) if outgrown else (I32(level), ENDED)
-                ticket = _ticket(counts, line, column, ends, seat)
-                if fate.hands_over:
-                    _hand_over(given, fate, ticket, kept, age, walk, flank, seat, KIND, results)
-            age = I32(age + 1)
-            if ends:
-                active = False
-                if seat.place == 0 and not fate.hands_over:
-                    _look(walk, rule, results, flank)
-                    results[flank, STATE_COLUMN] = 0
-                clear(stacks, KIND)
-            elif active:
-                row, first = follow(living, walk.row, walk.first, seat.place, KIND)
-                walk = Walk(row, first, walk.pairs, walk.score, walk.column, walk.target_row, walk.border)
-        cuda.atomic.add(counts, (level, CELLS + seat.lane), np.int64(busy) * (CHUNK * 2 * R))
+        scratch = stacks, planes, cuda.local.array(STATES, np.uint32)
+        _work_off(reads, table, counts, queue, (taken, given), rule, longest, results, scratch, KIND)
 
     extend_stacks.most_registers = MOST_REGISTERS  # type: ignore[attr-defined]  # for `kernel_of`
     return extend_stacks

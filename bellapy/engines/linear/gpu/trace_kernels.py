@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda
 
-from bellapy.compute.gpu.ops import I32, U32, U64, ballot, inlined
+from bellapy.compute.gpu.ops import I32, U32, U64, ballot, inlined, on_device
 from bellapy.engines.linear.gpu.step_kernels import Notes, compute_chunk, follow_border, has_left
 from bellapy.engines.registers.bases import Planes, compare_bases, sides_of
 from bellapy.engines.registers.window import (
@@ -67,6 +67,9 @@ def state_words(group: int, registers: int) -> int:
     return group * (2 * registers + 3)
 
 
+words_of_chunk, words_of_state = map(on_device, (chunk_words, state_words))
+
+
 @inlined
 def first_kept(last, part):
     """The first chunk whose bits are kept, of a flank with so many anti-diagonals, `last`; `part`: Part."""
@@ -108,12 +111,65 @@ def _write_bits(bits, at, notes, kind):
         bits[at + 2 * j * kind.group], bits[at + 2 * j * kind.group + 1] = odd, even
 
 
+@inlined
+def _trace(reads, table, plan, part, rule, longest, kept_at, failed, scratch, kind):
+    """Compute flanks up to their ends; outside `make_tracer`, so that Numba takes it in once for windows of all sizes.
+
+    Parameters
+    ----------
+    reads, table, plan, part, rule, longest, failed : as below.
+    kept_at : `bits` and `states` there.
+    scratch : Stacks, Notes, Planes, overwritten.
+    kind : Kind.
+    """
+    (bits, states), (stacks, notes, planes), R = kept_at, scratch, kind.registers
+    chunk_size, state_size = words_of_chunk(kind.group, R), words_of_state(kind.group, R)
+    seat = seat_of(kind)
+    flank = (cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x) // kind.group
+    active = flank < part.n and failed[min(flank, part.n - 1)] == 0
+    flank = min(flank, part.n - 1)
+    sides, last = sides_of(table, flank), plan[flank, LAST]
+    kept = first_kept(last, part)
+    chunk, end = np.int64(0), min((last + CHUNK - 1) // CHUNK, kept + part.block)
+    row, first, border = I32((seat.place - kind.group // 2) * 2 * R), I32(0), rule.border
+    clear(stacks, kind)
+    for j in range(R):
+        notes.even_pairs[j] = notes.odd_pairs[j] = notes.even_inserts[j] = notes.odd_inserts[j] = U32(0)
+    if row == 0:
+        stacks.even[0] = rule.origin
+    if part.turn > 0 and kept > 0:
+        chunk = kept
+        at = plan[flank, STATES] + (chunk // part.block - 1) * state_size + seat.place
+        row, first, border = _load_state(states, at, stacks, kind)
+    while ballot(active):
+        if active and part.turn == 0 and chunk > 0 and chunk % part.block == 0:
+            at = plan[flank, STATES] + (chunk // part.block - 1) * state_size + seat.place
+            _save_state(states, at, stacks, row, first, border, kind)
+        pairs = I32(chunk * PAIRS)
+        compare_bases(reads, sides, longest, pairs, row, R, planes, stacks)
+        found = compute_chunk(stacks, notes, seat, first, row, pairs, border, rule, kind)
+        if active and chunk >= kept:
+            at = plan[flank, BITS] + (chunk - kept) * chunk_size + 2 * seat.place
+            _write_bits(bits, at, notes, kind)
+        if ballot(has_left(found)) & seat.members and active:
+            active = False
+            failed[flank] = 1
+        shift = U32(rule.floor - found.floor)
+        border = follow_border(border, shift, rule)
+        pairs = I32(pairs + PAIRS)
+        alive = renew(stacks, kind, shift, row, I32(pairs - 1 - sides.n_target), I32(sides.n_query - pairs))
+        living = in_order(ballot(alive != 0), seat.leader, first, kind.group)
+        if active:
+            row, first = follow(living, row, first, seat.place, kind)
+        chunk += 1
+        active = active and chunk < end
+
+
 @cache
 def make_tracer(group: int, registers: int, unit: bool, packed: bool, dear: bool):
     """The kernel that computes cells and keeps their bits, for groups of `group` lanes with 2 * `registers` rows each;
     parameters as in Kind."""
     KIND, R, WINDOW = Kind(group, registers, unit, packed, True, dear), registers, words_of(registers) + 1
-    CHUNK_WORDS, STATE_WORDS = chunk_words(group, registers), state_words(group, registers)
 
     def trace_stacks(reads, table, plan, part, rule, longest, bits, states, failed):
         """Compute the flanks up to their ends, and keep the bits of one block of each.
@@ -140,44 +196,6 @@ def make_tracer(group: int, registers: int, unit: bool, packed: bool, dear: bool
             cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32),
             cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32), cuda.local.array(WINDOW, np.uint32),
         )  # fmt: skip
-        seat = seat_of(KIND)
-        flank = (cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x) // group
-        active = flank < part.n and failed[min(flank, part.n - 1)] == 0
-        flank = min(flank, part.n - 1)
-        sides, last = sides_of(table, flank), plan[flank, LAST]
-        kept = first_kept(last, part)
-        chunk, end = np.int64(0), min((last + CHUNK - 1) // CHUNK, kept + part.block)
-        row, first, border = I32((seat.place - group // 2) * 2 * R), I32(0), rule.border
-        clear(stacks, KIND)
-        for j in range(R):
-            notes.even_pairs[j] = notes.odd_pairs[j] = notes.even_inserts[j] = notes.odd_inserts[j] = U32(0)
-        if row == 0:
-            stacks.even[0] = rule.origin
-        if part.turn > 0 and kept > 0:
-            chunk = kept
-            at = plan[flank, STATES] + (chunk // part.block - 1) * STATE_WORDS + seat.place
-            row, first, border = _load_state(states, at, stacks, KIND)
-        while ballot(active):
-            if active and part.turn == 0 and chunk > 0 and chunk % part.block == 0:
-                at = plan[flank, STATES] + (chunk // part.block - 1) * STATE_WORDS + seat.place
-                _save_state(states, at, stacks, row, first, border, KIND)
-            pairs = I32(chunk * PAIRS)
-            compare_bases(reads, sides, longest, pairs, row, R, planes, stacks)
-            found = compute_chunk(stacks, notes, seat, first, row, pairs, border, rule, KIND)
-            if active and chunk >= kept:
-                at = plan[flank, BITS] + (chunk - kept) * CHUNK_WORDS + 2 * seat.place
-                _write_bits(bits, at, notes, KIND)
-            if ballot(has_left(found)) & seat.members and active:
-                active = False
-                failed[flank] = 1
-            shift = U32(rule.floor - found.floor)
-            border = follow_border(border, shift, rule)
-            pairs = I32(pairs + PAIRS)
-            alive = renew(stacks, KIND, shift, row, I32(pairs - 1 - sides.n_target), I32(sides.n_query - pairs))
-            living = in_order(ballot(alive != 0), seat.leader, first, group)
-            if active:
-                row, first = follow(living, row, first, seat.place, KIND)
-            chunk += 1
-            active = active and chunk < end
+        _trace(reads, table, plan, part, rule, longest, (bits, states), failed, (stacks, notes, planes), KIND)
 
     return trace_stacks

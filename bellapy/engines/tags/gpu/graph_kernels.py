@@ -219,7 +219,7 @@ def search_templates(rows, templates, terms, least, voters, cursors, found):
                     back[first + row, lane] = best
                 sync_warp()
             best = _settle(tile, turn, lane)
-            turn = I32(1) - turn
+            turn = I32(I32(1) - turn)
     sync_warp()
     begins = found.begins[at + t : end + t + 1]
     if lane == 0:

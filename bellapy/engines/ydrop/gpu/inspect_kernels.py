@@ -96,6 +96,16 @@ class State(NamedTuple):
     cells: int
 
 
+class Size(NamedTuple):
+    """Registers of a window, and of the next narrower one, 0 for none.
+
+    A record, since Numba compiles functions anew for each number in a plain tuple of constants.
+    """
+
+    registers: int
+    less: int
+
+
 def both(value: int) -> np.uint32:
     """A number in both halves of a word."""
     return U32((value & 0xFFFF) * BOTH)
@@ -260,14 +270,14 @@ def _bounds(bits, low, registers):
 
 
 @inlined
-def _stay(rows, moved, state, texts, side, words, costs, sizes):
+def _stay(rows, moved, state, texts, side, words, costs, size):
     """Go on with an extension as long as its window is wide enough, and no narrower one is.
 
-    rows, texts, side, words : as in `_take`.  moved : has the rows before, and gets them.  sizes : registers of this window,
-    and of the next narrower one, 0 for none.  Returns the State then.
+    rows, texts, side, words : as in `_take`.  moved : has the rows before, and gets them.  size : Size.  Returns the State
+    then.
     """
     odd, even, target = rows[0], rows[1], texts[0]
-    registers, less = sizes
+    registers, less = size
     r, low, first, last, n, top, found, cells = state
     lane, window = I32(cuda.threadIdx.x & (WARP - 1)), I32(2 * WARP * registers)
     lane_before, is_first = I32(lane + WARP - 1 & WARP - 1), lane == 0
@@ -325,6 +335,7 @@ def make_kernel(narrow: int, middle: int, wide: int):
     """The kernel for windows of WARP lanes of 2 * `narrow`, 2 * `middle` or 2 * `wide` rows."""
     R, ROWS = wide, 2 * wide
     NARROW, MIDDLE, WIDE = (2 * WARP * registers for registers in (narrow, middle, wide))
+    SMALLEST, MEDIUM, LARGEST = Size(narrow, 0), Size(middle, narrow), Size(wide, middle)
 
     def inspect(target, query, sides, words, costs, counts, results):
         """Ends of extensions.
@@ -359,11 +370,11 @@ def make_kernel(narrow: int, middle: int, wide: int):
             while status < 0:
                 width = state.last - state.first + 1 + CHUNK
                 if width <= NARROW:
-                    state = _stay(rows, moved, state, texts, side, words, costs, (narrow, 0))
+                    state = _stay(rows, moved, state, texts, side, words, costs, SMALLEST)
                 elif width <= MIDDLE:
-                    state = _stay(rows, moved, state, texts, side, words, costs, (middle, narrow))
+                    state = _stay(rows, moved, state, texts, side, words, costs, MEDIUM)
                 else:
-                    state = _stay(rows, moved, state, texts, side, words, costs, (wide, middle))
+                    state = _stay(rows, moved, state, texts, side, words, costs, LARGEST)
                 status = _status(state.r, state.first, state.last, side, WIDE)
             n_cells += state.cells
             if lane == 0:
