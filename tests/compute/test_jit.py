@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -30,6 +31,26 @@ def call(number):
 
 print(call(5), call(2.5))
 """
+
+READING = """
+import sys
+from bellapy.io import fastx_scan
+from bellapy.io.fastx import load_reads
+
+load_reads(sys.argv[1:])
+inner = "_encode", "_pack", "_count_letters", "_line_end", "_name_end", "_put_gap"
+print({name: len(getattr(fastx_scan, name).signatures) for name in inner})
+"""
+
+
+@needs_compiler
+def test_functions_are_compiled_once(tmp_path):
+    reads = tmp_path / "reads.fa"
+    reads.write_text(">a\nACGTN\nACGT\n>b\nTTGCA\n")
+    env = os.environ | {"PYTHONPATH": IMPORTS, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    command = [sys.executable, "-c", READING, str(reads)]
+    told = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+    assert set(ast.literal_eval(told).values()) == {1}
 
 
 @needs_compiler
