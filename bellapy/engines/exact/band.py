@@ -15,7 +15,7 @@ from bellapy.engines.exact.antidiagonals import LANES, Codes, Plain, Raised
 from bellapy.engines.exact.cpu import Ends, Task
 from bellapy.engines.exact.line_parts import SEAM, add_reach, cuts_of, leap, rows_at
 from bellapy.engines.exact.line_paths import AT_CELL, Tracer, Walk
-from bellapy.engines.exact.lines import (
+from bellapy.engines.exact.line_state import (
     CELLS,
     CHECKS,
     FIRST,
@@ -25,15 +25,12 @@ from bellapy.engines.exact.lines import (
     ROWS,
     Frame,
     Line,
-    begin_at,
-    begin_lines,
     make_room,
     new_kept,
     new_state,
-    put_in_order,
     room_for_line,
-    run_lines,
 )  # fmt: skip
+from bellapy.engines.exact.lines import begin_at, begin_lines, put_in_order, run_lines
 from bellapy.engines.exact.rule import BEYOND_QUERY, BEYOND_TARGET, NONE, Scores
 
 EVERY = 512  # lines between kept ones, as long as memory allows

@@ -16,7 +16,7 @@ from bellapy.compute.jit import njit
 from bellapy.compute.threads import map_threads
 from bellapy.engines.exact.antidiagonals import LANES, Codes
 from bellapy.engines.exact.heights import NO_BLOCKS
-from bellapy.engines.exact.lines import (
+from bellapy.engines.exact.line_state import (
     CELLS,
     FIRST,
     LAST,
@@ -24,13 +24,12 @@ from bellapy.engines.exact.lines import (
     ROWS,
     Frame,
     Line,
-    begin_at,
     make_room,
     new_kept,
     new_state,
     room_for_line,
-    run_lines,
 )  # fmt: skip
+from bellapy.engines.exact.lines import begin_at, run_lines
 
 PART_LINES = 1 << 18  # of a part, at least
 PARTS_AT_ONCE = 4  # for each thread, at most

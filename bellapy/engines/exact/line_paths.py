@@ -28,7 +28,7 @@ from bellapy.engines.exact.antidiagonals import (
     limit_ends,
     moves_line,
 )  # fmt: skip
-from bellapy.engines.exact.lines import Frame, Kept, Line
+from bellapy.engines.exact.line_state import Frame, Kept, Line
 from bellapy.engines.exact.path import Runs, add_base
 
 MOST_LINES = 1024  # that are traced at once where there is no room for more; a longer part is divided

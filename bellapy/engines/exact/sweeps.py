@@ -16,7 +16,7 @@ import numpy as np
 from bellapy.engines.exact.band import EVERY as EVERY_LINE
 from bellapy.engines.exact.band import BandSweep, is_connected
 from bellapy.engines.exact.cpu import Bounds, Sweep, Task
-from bellapy.engines.exact.lines import ROWS
+from bellapy.engines.exact.line_state import ROWS
 from bellapy.report.log import logger
 from bellapy.report.run_report import Devices
 
