@@ -15,7 +15,7 @@ TURN = 1e-4  # seconds until a thread asks another one for the GIL: readers woul
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # of mallopt
 LARGE = 32 << 20  # bytes: larger arrays go back to the system at once; the most that glibc takes
 KEPT = 1 << 30  # bytes of smaller ones
-LITTLE = 8 << 20  # the same where memory counts more
+LITTLE = 8 << 20  # both, where memory counts more
 STARTS = "BELLAPY_STARTS"  # in the environment: how often the program began anew
 MOST_STARTS = 5
 PROCESSOR = "/proc/cpuinfo"
@@ -82,7 +82,7 @@ def keep_little_freed() -> None:
     """The same with less memory, for long jobs: their steps need arrays of different sizes, and what is kept between those
     in use would add up."""
     if _claimed:
-        _tell_allocator({M_MMAP_THRESHOLD: LARGE, M_TRIM_THRESHOLD: LITTLE})
+        _tell_allocator({M_MMAP_THRESHOLD: LITTLE, M_TRIM_THRESHOLD: LITTLE})
 
 
 def spare_addresses() -> None:

@@ -81,14 +81,18 @@ class Cards:
         with telling:
             return len(Device.get_all_devices())
 
+    def first(self) -> Card:
+        """The first one that has let this process in; the first of all if none has been asked."""
+        return self[min(self._cards, default=0)]
+
 
 gpus = Cards()
 
 
 def current_card() -> Card:
-    """The device in use; the first one if none is."""
+    """The device in use; the first usable one if none is."""
     if not _used():
-        gpus[0].__enter__()
+        gpus.first().__enter__()
     return _used()[-1]
 
 

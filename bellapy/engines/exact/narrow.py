@@ -89,7 +89,7 @@ def is_worth(area: int, n: int, threads: int, on_gpu: bool) -> bool:
 def _needs_windows(matrix: Matrix, area: int) -> bool:
     """Whether windows save time, where so many cells are left."""
     n, threads = len(matrix.query), matrix.threads
-    return is_worth(area, n, threads, False) and not (matrix.on_gpu and area < GPU_WIDE * n // threads)
+    return is_worth(area, n, threads, False) and not (matrix.on_gpu and area < max(GPU_WORTH, GPU_WIDE * n // threads))
 
 
 def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
