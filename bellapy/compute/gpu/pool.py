@@ -28,7 +28,6 @@ from bellapy.compute.threads import even_ranges
 from bellapy.report.log import logger
 from bellapy.report.run_report import Devices
 
-PINNED_SPARE = 2  # as `Rooms` has it: all devices wait where pinned memory is freed
 WORKERS = 1 if SIMULATED else 2  # for each GPU; the simulator runs one kernel at a time
 TURN = 1e-3  # seconds until a worker asks another thread for the GIL
 FULL = "not enough GPU memory is free; what does not fit is done on the CPU"
@@ -63,13 +62,10 @@ def give_to_cpu(devices: Devices, reason: str, **work: int) -> None:
 
 
 class Rooms:
-    """Arrays by name, kept for later pieces and made anew where they are too small: taking and freeing is slow.
+    """Arrays by name, kept for later pieces and made anew where they are too small: taking and freeing is slow."""
 
-    spare : of how many rows one more is taken for later pieces.
-    """
-
-    def __init__(self, make: Callable, spare: int = 8):
-        self._make, self._spare = make, spare
+    def __init__(self, make: Callable):
+        self._make = make
         self._rooms: dict[str, tuple[Any, Any]] = {}  # the whole, and the part given last
 
     def of(self, name: str, rows: int, *shape: int, dtype: np.typing.DTypeLike) -> Any:
@@ -77,7 +73,7 @@ class Rooms:
         room, part = self._rooms.get(name, (None, None))
         if room is None or room.shape[0] < rows or room.shape[1:] != shape or room.dtype != dtype:
             self._rooms.pop(name, None)
-            room = part = self._make((rows + rows // self._spare, *shape), dtype)
+            room = part = self._make((rows + rows // 8, *shape), dtype)
         if part.shape[0] != rows:  # else the one of last time: to take a part of an array of a device is slow, too
             part = room[:rows]
         self._rooms[name] = room, part
@@ -139,7 +135,7 @@ class Worker:
     stream: Any
     copies: Any
     rooms: Rooms = field(default_factory=lambda: Rooms(driver.device_array))
-    pinned: Rooms = field(default_factory=lambda: Rooms(driver.pinned_array, PINNED_SPARE))
+    pinned: Rooms = field(default_factory=lambda: Rooms(driver.pinned_array))
     events: list = field(default_factory=list)  # begin and end of each kernel of a batch; kept like the arrays
     copied: Any = field(default_factory=driver.event)  # when the last copy before a kernel ends
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellapy.compute.gpu.ops import SIMULATED, WARP, driver, fill_bytes
-from bellapy.compute.gpu.pool import Device, Worker, is_out_of_memory, pool
+from bellapy.compute.gpu.pool import WORKERS, Device, Worker, is_out_of_memory, pool
 from bellapy.compute.gpu.transfers import fetched, sent
 from bellapy.compute.threads import even_ranges
 from bellapy.engines.tags.columns import LETTERS, Differences, Look
@@ -38,8 +38,7 @@ ALL_CELLS = MOST_ROWS * MOST_WIDTH
 AGAIN = 512  # rows that are done again at a time
 ROW_BYTES, TEMPLATE_BYTES = 20, 384  # of memory for each column of a pile's rows, and for each column of templates
 LETTER_ROOMS = "letters", "raw", "slots"  # of a consensus that kernels write
-AT_ONCE = 1 if SIMULATED else 4  # batches on each GPU; a warp works on a template, so that one batch leaves most of it idle
-SHARE = 2 * AT_ONCE  # of the free memory: how many times less a part takes
+SHARE = 2 * WORKERS  # of the free memory: how many times less a part takes
 
 
 class Given(NamedTuple):
@@ -366,7 +365,7 @@ def _differences(counted: list[np.ndarray], rows: slice) -> Differences:
 
 
 def make_piles(both_ways: np.ndarray, devices: Devices) -> list[Piles]:
-    """AT_ONCE of them for every usable GPU: while the longest template of one batch is done, the others have work.
+    """WORKERS of them for every usable GPU: while the last rows of one batch are done, the other one has work.
 
     both_ways : `ReadSet.both_ways`, sent to every GPU.  devices : where what is done is noted.
     """
@@ -375,5 +374,5 @@ def make_piles(both_ways: np.ndarray, devices: Devices) -> list[Piles]:
         with driver.gpus[device.gpu.index]:
             reads = driver.to_device(both_ways if len(both_ways) else np.zeros(1, np.uint8))
         device.work_of = devices
-        found.append([Piles(device, reads) for _ in range(AT_ONCE)])
+        found.append([Piles(device, reads) for _ in range(WORKERS)])
     return [piles for turn in zip(*found, strict=True) for piles in turn]
