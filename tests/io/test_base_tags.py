@@ -37,7 +37,8 @@ def modified(found: pysam.AlignedSegment, start: int, end: int) -> dict:
 
 
 def test_clipped_tags_are_about_the_same_bases():
-    """As htslib reads them."""
+    """As htslib reads them; that of older versions of pysam cannot read some."""
+    pytest.importorskip("pysam", "0.24")
     rng = random.Random(3)
     for _ in range(400):
         bases = "".join(rng.choices("ACGT", k=rng.randint(1, 60)))
