@@ -24,6 +24,7 @@ from bellapy.engines.exact.line_state import (
     ROWS,
     Frame,
     Line,
+    line_at,
     make_room,
     new_kept,
     new_state,
@@ -54,8 +55,7 @@ class Part(NamedTuple):
 
     def line(self, k: int) -> Line:
         """Number k of the kept lines."""
-        number, first, size, score, at = self.about[k].tolist()
-        return Line(number, first, size, score, self.values[at : at + 4 * size])
+        return line_at(self.about, self.values, k)
 
     def raised(self, by: int) -> Part:
         """The same with scores higher by a number."""
@@ -92,9 +92,8 @@ class _Run:
 
     def last(self) -> Line:
         """The last line that was kept."""
-        line, first, size, score, at = self._kept.about[self._kept.used[0] - 1].tolist()
-        number = line + self._row + self._column
-        return Line(number, first + self._row, size, score, self._kept.values[at : at + 4 * size])
+        its = line_at(self._kept.about, self._kept.values, self._kept.used[0] - 1)
+        return its._replace(line=its.line + self._row + self._column, first=its.first + self._row)
 
     def done(self) -> Part:
         """What was computed, in numbers of the whole matrix."""

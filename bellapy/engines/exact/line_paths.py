@@ -28,7 +28,7 @@ from bellapy.engines.exact.antidiagonals import (
     limit_ends,
     moves_line,
 )  # fmt: skip
-from bellapy.engines.exact.line_state import Frame, Kept, Line
+from bellapy.engines.exact.line_state import Frame, Kept, Line, line_at
 from bellapy.engines.exact.path import Runs, add_base
 
 MOST_LINES = 1024  # that are traced at once where there is no room for more; a longer part is divided
@@ -161,8 +161,7 @@ class Tracer:
         return self._trace_from(self._line(stretch[0]), walk, runs), stretch[1:]
 
     def _line(self, k: int) -> Line:
-        line, first, size, score, at = self._kept.about[k].tolist()
-        return Line(line, first, size, score, self._kept.values[at : at + 4 * size])
+        return line_at(self._kept.about, self._kept.values, k)
 
     def _trace_from(self, line: Line, walk: Walk, runs: Runs) -> Walk:
         """Walk back to a line, or one line more, or the matrix's border; where the walk stands then."""

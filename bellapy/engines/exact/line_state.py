@@ -114,6 +114,12 @@ def new_kept(lines: int, values: int, cell: np.dtype) -> Kept:
     return Kept(np.zeros((lines, 5), np.int64), np.zeros(values, cell), np.zeros(2, np.int64))
 
 
+def line_at(about: np.ndarray, values: np.ndarray, k: int) -> Line:
+    """Number k of kept lines; about, values : as in Kept."""
+    line, first, size, score, at = about[k].tolist()
+    return Line(line, first, size, score, values[at : at + 4 * size])
+
+
 def make_room(kept: Kept, lines: int, values: int) -> None:
     """Room for so many more, and for others to come; in place where the system can."""
     used = kept.used.tolist()
