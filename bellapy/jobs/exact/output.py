@@ -12,7 +12,7 @@ import numpy as np
 
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.exact.align import Alignment, Reached
-from bellapy.engines.exact.path import unpacked
+from bellapy.engines.exact.path import count_matches, unpacked
 from bellapy.io.codes import OPERATIONS, REVERSE, SIGN, UNKNOWN_QUALITY, UNMAPPED
 from bellapy.io.outputs import ending_of, open_output
 from bellapy.params import ExactParams
@@ -73,14 +73,10 @@ def is_match(query: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 def count_path(query: np.ndarray, target: np.ndarray, alignment: Alignment) -> Counts:
     """Matches, mismatches and gaps of a path."""
-    matches = pairs = gap_bases = gaps = 0
-    for operation, size, i, j in steps(alignment):
-        if operation == PAIR:
-            pairs += size
-            matches += int(is_match(query[i : i + size], target[j : j + size]).sum())
-        else:
-            gap_bases, gaps = gap_bases + size, gaps + 1
-    return Counts(matches, pairs - matches, gap_bases, gaps)
+    operations, sizes = unpacked(alignment.runs).T
+    pairs, is_gap = int(sizes[operations == PAIR].sum()), operations != PAIR
+    matches = int(count_matches(query, target, alignment.query_start, alignment.target_start, alignment.runs))
+    return Counts(matches, pairs - matches, int(sizes[is_gap].sum()), int(is_gap.sum()))
 
 
 def cigar(alignment: Alignment) -> str:
