@@ -18,7 +18,7 @@ from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.jobs.overlap.depth import ALL_READS, Finder, Measured, measure_depth
 from bellapy.records import Estimate, KmerMatrix, ReadSet
 from bellapy.seeding.entries import place_of
-from bellapy.seeding.kmer_matrix import next_column, read_at
+from bellapy.seeding.kmer_matrix import next_column, read_at, read_ranges
 from bellapy.seeding.kmers import SPECTRUM_SIZE
 from bellapy.seeding.sampling import choose_sampling
 
@@ -59,32 +59,43 @@ class Survey(NamedTuple):
 
 
 @njit
-def _count_repeated(entries, starts, table, repeated):
-    """Fill `repeated` of Survey; entries, starts, table : of a KmerMatrix."""
-    first = half = 0
+def _count_repeated(entries, low, high, starts, table, repeated):
+    """Fill `repeated` of Survey for the reads with places in [low, high); return how many of their entries there are.
+
+    entries, starts, table : of a KmerMatrix.
+    """
+    first = half = n = np.int64(0)
     while first < entries.size:
         last = next_column(entries, first + 1)
         for i in range(first, last):
-            repeated[half, read_at(place_of(entries[i]), starts, table)] += 1
+            place = place_of(entries[i])
+            if low <= place < high:
+                repeated[half, read_at(place, starts, table)] += 1
+                n += 1
         half = 1 - half
         first = last
+    return n
 
 
 @njit
-def _find_levels(entries, starts, table, ends, counts, level):
-    """Fill `level` of Survey; entries, starts, table : of a KmerMatrix.
+def _find_levels(entries, low, high, starts, table, first_read, ends, counts, level):
+    """Fill `level` of Survey for the same reads.
 
-    ends : (n_reads,) int64, where the counts of each read begin in `counts`, (entries,) uint32; both are overwritten.
+    entries, low, high, starts, table : of `_count_repeated`.  counts : uint32, overwritten, as many as that found.
+    first_read : the first of these reads.  ends : (n,) int64, where the counts of each begin; overwritten.
+    level : (n,) uint32, theirs.
     """
-    first = 0
+    first = np.int64(0)
     while first < entries.size:
         last = next_column(entries, first + 1)
         for i in range(first, last):
-            r = read_at(place_of(entries[i]), starts, table)
-            counts[ends[r]] = last - first
-            ends[r] += 1
+            place = place_of(entries[i])
+            if low <= place < high:
+                r = read_at(place, starts, table) - first_read
+                counts[ends[r]] = last - first
+                ends[r] += 1
         first = last
-    begin = 0
+    begin = np.int64(0)
     for r in range(ends.size):
         if ends[r] > begin:
             sort_few(counts[begin : ends[r]], ends[r] - begin)
@@ -106,13 +117,21 @@ def _places_by_count(entries, begin, end, starts, table, usual, places):
         first = last
 
 
-def survey_reads(matrix: KmerMatrix) -> Survey:
-    """What the k-mers of the matrix, all that occur more than once in a sample, show of each read."""
-    places, n_reads = (matrix.entries, matrix.starts, matrix.read_table), matrix.n_reads
+def survey_reads(matrix: KmerMatrix, threads: int = 1) -> Survey:
+    """What the k-mers of the matrix, all that occur more than once in a sample, show of each read.
+
+    Every thread goes through all entries, for reads of its own.
+    """
+    entries, where, n_reads = matrix.entries, (matrix.starts, matrix.read_table), matrix.n_reads
     survey = Survey(np.zeros((2, n_reads), np.int64), np.zeros(n_reads, np.uint32))
-    _count_repeated(*places, survey.repeated)
-    n = survey.repeated.sum(axis=0)
-    _find_levels(*places, np.cumsum(n) - n, np.empty(len(matrix.entries), np.uint32), survey.level)
+
+    def look(places: tuple[int, int]) -> None:
+        counts = np.empty(_count_repeated(entries, *places, *where, survey.repeated), np.uint32)
+        first_read, end = np.searchsorted(matrix.starts[:-1], places).tolist()
+        n = survey.repeated[:, first_read:end].sum(axis=0)
+        _find_levels(entries, *places, *where, first_read, np.cumsum(n) - n, counts, survey.level[first_read:end])
+
+    map_threads(look, read_ranges(matrix.starts, threads), threads)
     return survey
 
 
@@ -215,7 +234,7 @@ def estimate(
     error_rate, depth : fixed if given.
     find, sampled : of `measure_depth`.
     """
-    survey, lengths, k = survey_reads(matrix), reads.lengths, matrix.k
+    survey, lengths, k = survey_reads(matrix, threads), reads.lengths, matrix.k
     usual, level = usual_reads(survey, lengths)
     n_bases, n_usual = reads.n_bases, int(lengths[usual].sum(dtype=np.int64))
     chance = chance_copies(n_bases, k)
