@@ -71,6 +71,11 @@ def join_made(make: Callable[[slice], np.ndarray], n: int, threads: int = 1) -> 
     return join_arrays(map_threads(make, _pieces(n, threads) or [slice(0, 0)], threads), threads)
 
 
+def choose_rows(column: np.ndarray, chosen: np.ndarray, threads: int = 1) -> np.ndarray:
+    """The values of a column, (n,), in the rows of a mask."""
+    return join_made(lambda rows: column[rows][chosen[rows]], len(column), threads)
+
+
 def _pieces(n: int, threads: int) -> list[slice]:
     return [slice(*part) for part in even_ranges(n, max(threads, -(-n // AT_ONCE)))]
 

@@ -12,6 +12,7 @@ from strategies import make_extensions, make_seeds
 from bellapy.compute import columns
 from bellapy.compute.columns import (
     begins_of_runs,
+    choose_rows,
     join_made,
     join_rows,
     list_rows,
@@ -58,6 +59,7 @@ def test_values_are_made_of_some_rows_at_a_time(rng, monkeypatch, threads, n):
     made = make_rows(lambda rows: numbers[rows] / 2, n, np.float32, threads)
     assert made.dtype == np.float32 and made.tolist() == (numbers / 2).tolist()
     even = join_made(lambda rows: numbers[rows][numbers[rows] % 2 == 0], n, threads)
+    assert choose_rows(numbers, numbers % 2 == 0, threads).tolist() == even.tolist()
     assert even.dtype == numbers.dtype and even.tolist() == [number for number in numbers.tolist() if number % 2 == 0]
 
 

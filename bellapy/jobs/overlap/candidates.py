@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.columns import begins_of_runs, join_made, join_rows
+from bellapy.compute.columns import begins_of_runs, choose_rows, join_rows
 from bellapy.compute.jit import njit
 from bellapy.compute.memory import Budget
 from bellapy.compute.ranks import weighted_median
@@ -273,8 +273,7 @@ def learn_typical(
     support, length, depth, own : of all seeds, as from `sure_values`.
     """
     if own.any() and len(own) - np.count_nonzero(own) >= MIN_SURE:
-        columns = support, length, depth
-        support, length, depth = (join_made(lambda rows, x=x: x[rows][~own[rows]], len(own), threads) for x in columns)
+        support, length, depth = (choose_rows(column, ~own, threads) for column in (support, length, depth))
     if len(support) < MIN_SURE:
         return Typical(0.0, 0.0)
     density = np.empty(len(support))

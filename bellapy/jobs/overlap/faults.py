@@ -85,8 +85,8 @@ def _list_both(query_id, target_id, strand, telling, begin, end, found):
 
 def _on_both_strands(some: Aligned, telling: np.ndarray, threads: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of pairs of reads that align on both strands; for each the best row of its reads on the other strand."""
-    pair, told = (some.query_id, some.target_id), (some.strand, telling)
-    rows = list_rows(lambda *part: _list_both(*pair, *told, *part), len(telling), threads, *pair)
+    reads, strand = (some.query_id, some.target_id), some.strand
+    rows = list_rows(lambda *part: _list_both(*reads, strand, telling, *part), len(telling), threads, *reads)
     mine = some.take(rows)
     pair = np.cumsum(np.diff(mine.query_id, prepend=-1).astype(bool) | np.diff(mine.target_id, prepend=-1).astype(bool))
     candidate = 2 * pair + (mine.strand > 0)

@@ -24,7 +24,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from bellapy.compute.columns import begins_of_runs, join_made, list_rows, make_rows, take_rows
+from bellapy.compute.columns import begins_of_runs, choose_rows, list_rows, make_rows, take_rows
 from bellapy.compute.jit import njit, njit_entry
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads, shared_by
@@ -100,7 +100,7 @@ def filter_overlaps(
     failed = failed | shape_failures(geometry, *estimated, params, threads)
     best = best_of_candidate(seeds, extensions, threads)
     failed_best = make_rows(lambda rows: failed[best[rows]], len(best), np.uint8, threads)
-    kept = join_made(lambda rows: best[rows][failed_best[rows] == 0], len(best), threads)
+    kept = choose_rows(best, failed_best == 0, threads)
     further = further_pieces(seeds, extensions, geometry, kept)
     rows = _in_order(seeds, kept, further[failed[further] == 0])
     chosen, ends = take_rows(seeds, rows, threads), take_rows(extensions, rows, threads)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bellapy.compute.columns import join_made, make_rows
+from bellapy.compute.columns import choose_rows, make_rows
 from bellapy.compute.jit import njit_entry
 from bellapy.compute.ranks import quantiles
 from bellapy.compute.threads import shared_by
@@ -163,15 +163,13 @@ def compare(work: Work, tile: int) -> Shortfalls:
         lambda rows: level[seeds.query_id[rows]] + level[seeds.target_id[rows]] - rate[rows], n, np.float64, threads
     )
     teaching = make_rows(lambda rows: sure[rows] & (seeds.copies[rows] <= USUAL_COPIES), n, bool, threads)
-    taught, its_implied = (
-        join_made(lambda rows, column=column: column[rows][teaching[rows]], n, threads) for column in (shortfall, implied)
-    )
-    return Shortfalls(shortfall, taught, its_implied)
+    return Shortfalls(shortfall, *(choose_rows(column, teaching, threads) for column in (shortfall, implied)))
 
 
 def limit_shortfalls(work: Work) -> np.ndarray:
     """From the alignments of all tiles that teach."""
-    return learn_limits(*work.joined(SHORTFALLS, "taught", "implied"), work.params.run.threads)
+    shortfall, implied = work.joined(SHORTFALLS, "taught", "implied")
+    return learn_limits(shortfall, implied, work.params.run.threads)
 
 
 def length_classes(implied: np.ndarray) -> np.ndarray:
@@ -189,7 +187,7 @@ def learn_limits(shortfall: np.ndarray, implied: np.ndarray, threads: int = 1) -
         lambda rows: np.where(np.isfinite(shortfall[rows]), length_classes(implied[rows]), N_CLASSES), n, np.uint8, threads
     )
     for c in np.flatnonzero(np.bincount(classes, minlength=N_CLASSES)[:N_CLASSES] >= LEAST_SURE).tolist():
-        its = join_made(lambda rows, c=c: shortfall[rows][classes[rows] == c], n, threads)
+        its = choose_rows(shortfall, classes == c, threads)
         least, low, middle, high = quantiles(its, QUANTILES, threads)
         tail = max(1.0, (high - middle) / max(middle - low, 1 / UNIT))
         limits[c] = middle + SPREAD * tail * (middle - least)
