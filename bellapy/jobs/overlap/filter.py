@@ -179,11 +179,12 @@ def further_pieces(seeds: Seeds, extensions: Extensions, geometry: Geometry, kep
 
     kept : rows, one of a candidate, in the order of candidates; the rows of a candidate lie together.
     """
+    if not len(kept):
+        return kept
     begins = begins_of_runs(*seeds.pairs)
-    later = np.flatnonzero(~begins)
-    rows = np.union1d(later - 1, later)  # of candidates with several alignments: few
-    number, at = np.cumsum(begins[rows]), np.searchsorted(kept, rows)
-    is_kept = (at < len(kept)) & (np.append(kept, -1)[at] == rows)
+    rows = np.flatnonzero(~(begins & np.append(begins[1:], True)))  # of candidates with several alignments: few
+    number = np.cumsum(begins[rows])
+    is_kept = kept[np.minimum(np.searchsorted(kept, rows), len(kept) - 1)] == rows
     beside = np.full(len(rows) + 1, -1)
     beside[number[is_kept]] = rows[is_kept]
     rows, first = rows[~is_kept], beside[number[~is_kept]]
