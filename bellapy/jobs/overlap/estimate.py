@@ -59,47 +59,46 @@ class Survey(NamedTuple):
 
 
 @njit
-def _count_repeated(entries, low, high, starts, table, repeated):
-    """Fill `repeated` of Survey for the reads with places in [low, high); return how many of their entries there are.
-
-    entries, starts, table : of a KmerMatrix.
-    """
-    first = half = n = np.int64(0)
+def _entries_within(entries, low, high):
+    """Place, int64, and count << 1 | half, uint32, of k-mers with places in [low, high); entries : of a KmerMatrix."""
+    n = np.int64(0)
+    for i in range(entries.size):
+        n += low <= place_of(entries[i]) < high
+    places, counts = np.empty(n + 1, np.int64), np.empty(n + 1, np.uint32)
+    n = first = half = np.int64(0)
     while first < entries.size:
         last = next_column(entries, first + 1)
         for i in range(first, last):
             place = place_of(entries[i])
-            if low <= place < high:
-                repeated[half, read_at(place, starts, table)] += 1
-                n += 1
-        half = 1 - half
-        first = last
-    return n
+            places[n], counts[n] = place, (last - first) << 1 | half  # without a branch, as in seeding/kmers.py
+            n += low <= place < high
+        first, half = last, 1 - half
+    return places[:n], counts[:n]
 
 
 @njit
-def _find_levels(entries, low, high, starts, table, first_read, ends, counts, level):
-    """Fill `level` of Survey for the same reads.
+def _survey(places, counts, starts, table, first_read, halves, level):
+    """Fill the columns of Survey of some reads, of which first_read is the first one.
 
-    entries, low, high, starts, table : of `_count_repeated`.  counts : uint32, overwritten, as many as that found.
-    first_read : the first of these reads.  ends : (n,) int64, where the counts of each begin; overwritten.
-    level : (n,) uint32, theirs.
+    places, counts : of `_entries_within`; of these reads; places are overwritten.  starts, table : of a KmerMatrix.
+    halves : the rows of `repeated`, zeros.
     """
-    first = np.int64(0)
-    while first < entries.size:
-        last = next_column(entries, first + 1)
-        for i in range(first, last):
-            place = place_of(entries[i])
-            if low <= place < high:
-                r = read_at(place, starts, table) - first_read
-                counts[ends[r]] = last - first
-                ends[r] += 1
-        first = last
+    ends, grouped = np.zeros(level.size + 1, np.int64), np.empty(counts.size, np.uint32)
+    for i in range(counts.size):
+        r = places[i] = read_at(places[i], starts, table) - first_read
+        halves[counts[i] & 1][r] += 1
+        ends[r + 1] += 1
+    for r in range(level.size):
+        ends[r + 1] += ends[r]
+    for i in range(counts.size):
+        r = places[i]
+        grouped[ends[r]] = counts[i] >> 1
+        ends[r] += 1
     begin = np.int64(0)
-    for r in range(ends.size):
+    for r in range(level.size):
         if ends[r] > begin:
-            sort_few(counts[begin : ends[r]], ends[r] - begin)
-            level[r] = counts[(begin + ends[r]) // 2]
+            sort_few(grouped[begin : ends[r]], ends[r] - begin)
+            level[r] = grouped[(begin + ends[r]) // 2]
         begin = ends[r]
 
 
@@ -122,14 +121,13 @@ def survey_reads(matrix: KmerMatrix, threads: int = 1) -> Survey:
 
     Every thread goes through all entries, for reads of its own.
     """
-    entries, where, n_reads = matrix.entries, (matrix.starts, matrix.read_table), matrix.n_reads
+    n_reads = matrix.n_reads
     survey = Survey(np.zeros((2, n_reads), np.int64), np.zeros(n_reads, np.uint32))
 
     def look(places: tuple[int, int]) -> None:
-        counts = np.empty(_count_repeated(entries, *places, *where, survey.repeated), np.uint32)
-        first_read, end = np.searchsorted(matrix.starts[:-1], places).tolist()
-        n = survey.repeated[:, first_read:end].sum(axis=0)
-        _find_levels(entries, *places, *where, first_read, np.cumsum(n) - n, counts, survey.level[first_read:end])
+        first, end = np.searchsorted(matrix.starts[:-1], places).tolist()
+        halves, found = tuple(half[first:end] for half in survey.repeated), _entries_within(matrix.entries, *places)
+        _survey(*found, matrix.starts, matrix.read_table, first, halves, survey.level[first:end])
 
     map_threads(look, read_ranges(matrix.starts, threads), threads)
     return survey
