@@ -121,13 +121,13 @@ def survey_reads(matrix: KmerMatrix, threads: int = 1) -> Survey:
 
     Every thread goes through all entries, for reads of its own.
     """
-    n_reads = matrix.n_reads
+    n_reads, where = matrix.n_reads, (matrix.starts, matrix.read_table)
     survey = Survey(np.zeros((2, n_reads), np.int64), np.zeros(n_reads, np.uint32))
 
     def look(places: tuple[int, int]) -> None:
         first, end = np.searchsorted(matrix.starts[:-1], places).tolist()
         halves, found = tuple(half[first:end] for half in survey.repeated), _entries_within(matrix.entries, *places)
-        _survey(*found, matrix.starts, matrix.read_table, first, halves, survey.level[first:end])
+        _survey(*found, *where, first, halves, survey.level[first:end])
 
     map_threads(look, read_ranges(matrix.starts, threads), threads)
     return survey
