@@ -44,7 +44,8 @@ LEAST_FOUND = 20
 on with, and no second step is taken."""
 
 BATCH_SEEDS = 1 << 18
-GPU_BATCHES, GPU_BATCH_SEEDS = 3, 3 << 16  # at a time: what the CPU does for some goes on while a GPU has others
+GPU_BATCHES = 3  # at a time: what the CPU does for some goes on while GPUs have others
+GPU_BATCH_SEEDS = 3 << 16  # for each GPU: all share a batch, and the last kernels of it leave them half empty
 SEED_BYTES = 400  # of a batch, for each anchor: flanks, results, and what is between
 
 
@@ -127,7 +128,7 @@ def _in_groups(batches: Iterator[_Begun], *, together: bool) -> Iterator[list[_B
 
 def _batches(n: int, at_once: int, resources: Resources) -> Iterator[slice]:
     """Rows of n anchors in batches that there is room for, if so many are extended at a time; at least one."""
-    at, most = 0, BATCH_SEEDS if at_once == 1 else GPU_BATCH_SEEDS
+    at, most = 0, BATCH_SEEDS if at_once == 1 else GPU_BATCH_SEEDS * len(known_gpus())
     while at < max(1, n):
         size = resources.budget.items("the extension", SEED_BYTES * at_once, least=1, most=most)
         yield slice(at, min(at + size, n))

@@ -21,7 +21,7 @@ import numpy as np
 from bellapy.compute.threads import even_ranges, map_in_order, map_threads
 from bellapy.errors import InputError, MemoryLimitError, ParameterError
 from bellapy.io.aligned import open_reads
-from bellapy.io.fastx_blocks import Block, FileBlock, Taken, begin, blocks_of, taken_together
+from bellapy.io.fastx_blocks import Block, FileBlock, Taken, begin, blocks_of, plain_size, taken_together
 from bellapy.io.fastx_form import UPPER
 from bellapy.io.fastx_lines import Records, chunks_of, take, whole_records
 from bellapy.io.fastx_scan import scan_all
@@ -34,7 +34,8 @@ from bellapy.records.reads import room_both_ways
 from bellapy.report.run_report import describe_dropped
 
 _PROGRESS_STEP = 1 << 20  # bases
-READERS = 12  # threads: more wait for Python's lock, and hold up what is loaded meanwhile
+READERS = 12  # threads: more wait for Python's lock, and hold up what is loaded meanwhile, but for
+BYTES_EACH = 1 << 28  # files of so many bytes and more for each thread
 _AMINO = list(b"EFIJLOPQZ")  # letters of amino acids that no base and no set of bases has; X masks sequence
 _LOOKED_AT = 1 << 16  # letters of a stream that tell whether it is protein
 _PROTEIN = 0.1  # share of them: about 0.3 in protein, none in reads
@@ -194,7 +195,7 @@ def _load_file(path: str, collector: _Collector, threads: int) -> None:
         if collector.kept.params.leave_out:
             collector.add_kept(blocks_of(stream, fastq, first_line=first_line))
             return
-        at_once = min(threads, READERS)
+        at_once = min(threads, max(READERS, plain_size(stream) // BYTES_EACH))
         blocks = taken_together(blocks_of(stream, fastq, at_once, first_line))
         scanned = chain.from_iterable(map_in_order(scanned_if_usual, blocks, at_once))
         for block, taken, seen in scanned:

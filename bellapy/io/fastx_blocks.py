@@ -145,7 +145,7 @@ def blocks_of(
 
     first_line : the number of the line that comes next.
     """
-    if threads > 1 and _is_plain(stream):
+    if threads > 1 and plain_size(stream):
         yield from _blocks_of_file(stream.fileno(), stream.tell(), fastq, threads, first_line)
         return
     held = list[bytes]()
@@ -179,10 +179,12 @@ def taken_together(blocks: Iterable[Block | FileBlock]) -> Iterator[list[Block |
         yield some
 
 
-def _is_plain(stream: io.BufferedReader) -> bool:
-    """Whether a stream gives the bytes of an ordinary file, as they stand there."""
-    plain = isinstance(stream.raw, io.FileIO) and stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-    return plain and hasattr(os, "preadv")
+def plain_size(stream: io.BufferedReader) -> int:
+    """The size of an ordinary file whose bytes a stream gives as they stand there; 0 for any other stream."""
+    if not isinstance(stream.raw, io.FileIO) or not hasattr(os, "preadv"):
+        return 0
+    status = os.fstat(stream.fileno())
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
 class _Seen(NamedTuple):

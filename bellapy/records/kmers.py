@@ -100,9 +100,10 @@ class KmerMatrix:
     @cached_property
     def read_table(self) -> np.ndarray:
         """The read that begins last at or before place i << TABLE_SHIFT, or the first one, for every i, int32."""
-        n, first_after = (int(self.starts[-1]) >> TABLE_SHIFT) + 1, -(-self.starts[:-1] >> TABLE_SHIFT)
-        begun = np.cumsum(np.bincount(first_after, minlength=n)[:n])
-        return np.maximum(begun - 1, 0).astype(np.int32)
+        n = (int(self.starts[-1]) >> TABLE_SHIFT) + 1
+        first_of_later = np.minimum(-(-self.starts[1:-1] >> TABLE_SHIFT), n)
+        sizes = np.diff(np.concatenate(([0], first_of_later, [n])))
+        return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
 
 
 @dataclass(frozen=True)

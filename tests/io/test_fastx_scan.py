@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bellapy.errors import InputError
-from bellapy.io import fastx_blocks
+from bellapy.io import fastx, fastx_blocks
 from bellapy.io.fastx import load_reads, stream_records
 from bellapy.io.fastx_blocks import Block, blocks_of
 from bellapy.io.fastx_lines import chunks_of, take, whole_records
@@ -160,6 +160,15 @@ def test_threads_change_nothing(threads, tmp_path, monkeypatch):
     path.write_bytes(path.read_bytes().replace(b"+r150", b"*r151"))
     with pytest.raises(InputError, match=r"record 151 \(line 603\): expected '\+'"):
         load_reads([path], threads=threads)
+
+
+@pytest.mark.parametrize(("each", "threads", "expected"), [(1 << 20, 30, 12), (5, 30, 20), (5, 16, 16), (5, 4, 4)])
+def test_more_threads_read_a_large_file(each, threads, expected, tmp_path, monkeypatch):
+    (path := tmp_path / "reads.fa").write_bytes(b">a\nACGT\n>b\n" + b"C" * 89 + b"\n")
+    seen = []
+    monkeypatch.setattr(fastx, "BYTES_EACH", each)
+    monkeypatch.setattr(fastx, "map_in_order", lambda do, items, at_once: (seen.append(at_once), *map(do, items))[1:])
+    assert len(load_reads([path], threads=threads)) == 2 and seen == [expected]
 
 
 @pytest.mark.parametrize("unusual", [False, True])

@@ -14,6 +14,7 @@ from strategies import column_bounds, locate, make_reads, random_bases, read_set
 
 from bellapy.compute.jit import njit
 from bellapy.jobs.overlap.products import multiply, symbolic_product
+from bellapy.records.kmers import TABLE_SHIFT
 from bellapy.seeding.kmer_matrix import (
     PROFILE_WIDTH,
     build_kmer_matrix,
@@ -101,6 +102,10 @@ def test_many_short_reads():
         place, found = place_and_read(entry, matrix.starts, matrix.read_table)
         assert found == read
         assert place - matrix.starts[read] == its_position
+    begun = [int((matrix.starts[:-1] <= i << TABLE_SHIFT).sum()) for i in range(len(matrix.read_table))]
+    assert matrix.read_table.tolist() == [max(0, n - 1) for n in begun] and len(begun) == 1 + (
+        matrix.starts[-1] >> TABLE_SHIFT
+    )
 
 
 def test_entries_of_many_bases_are_wide():
@@ -127,7 +132,7 @@ def test_a_kmer_twice_in_one_read_keeps_both_places():
 def test_nothing_shared():
     for sequences in ([], ["", ""], ["ACGTTGCATT"], ["NNNNNNNNNNNNNN"] * 3):
         _, matrix = check(sequences, 9, 2, 8)
-        assert matrix.n_kmers == 0
+        assert matrix.n_kmers == 0 and len(matrix.read_table) == 1 + (matrix.starts[-1] >> TABLE_SHIFT)
 
 
 def test_seed_length():

@@ -7,7 +7,7 @@ order.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
 from typing import Any
@@ -20,6 +20,7 @@ from numba import from_dtype, types
 from bellapy.compute.gpu.errors import telling
 
 Shape = int | tuple[int, ...]
+BETWEEN = 1 << 25  # bytes that are copied at a time from one device to another
 
 
 # ---------------------------------------------------------------- devices
@@ -251,18 +252,31 @@ def _copy(to: int, source: int, n_bytes: int, stream: Stream | int) -> None:
                 order.sync()
 
 
-def copy_between(source: DeviceArray, there: DeviceArray) -> None:
+def copy_between(source: DeviceArray, there: DeviceArray, stream: Stream, pinned: Callable[[int], np.ndarray]) -> None:
     """Copy an array to one of the device in use; from another one by the host, since only its own may reach a pool's memory.
 
-    All work on the array has to be done.
+    All work on the array has to be done.  A piece comes from the one device while that before it goes to the other.
+
+    stream : in whose order the memory of `there` is used.  pinned : gives so many bytes of pinned memory.
     """
+    if source.nbytes != there.nbytes or source.dtype != there.dtype:
+        raise ValueError(f"{source.dtype} {source.shape} does not fit {there.dtype} {there.shape}")
     owner = source._memory.device_id
     if owner == current_card().id:
         there.copy_to_device(source)
         return
+    rooms, sent = pinned(2 * BETWEEN).reshape(2, BETWEEN), (Event(), Event())
     with gpus[owner]:
-        here = source.copy_to_host()
-    there.copy_to_device(here)
+        coming = Stream()
+    for number, at in enumerate(range(0, source.nbytes, BETWEEN)):
+        room, its_sent, n_bytes = rooms[number % 2].ctypes.data, sent[number % 2], min(BETWEEN, source.nbytes - at)
+        its_sent.synchronize()  # what was in this room before
+        with gpus[owner]:
+            _copy(room, source.address + at, n_bytes, coming)
+            coming.synchronize()
+        _copy(there.address + at, room, n_bytes, stream)
+        its_sent.record(stream)
+    stream.synchronize()
 
 
 def _laid_out(shape: Shape, dtype: np.typing.DTypeLike) -> tuple[tuple[int, ...], np.dtype, int]:

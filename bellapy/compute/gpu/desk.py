@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from bellapy.compute.gpu.ops import driver, fill_bytes
+from bellapy.compute.gpu.ops import copy_between, driver, fill_bytes
 from bellapy.compute.gpu.pool import Device, Worker, pool
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.report.run_report import Devices
@@ -57,6 +57,10 @@ class Desk:
     def send(self, here: np.ndarray) -> Any:
         """A copy of an array on the device."""
         return driver.to_device(np.ascontiguousarray(here), stream=self.stream)
+
+    def copy(self, source: Any, there: Any) -> None:
+        """Copy an array of any device, on which all work is done, to one of this one."""
+        copy_between(source, there, self.stream, lambda n: self.worker.pinned.of("between", n, dtype=np.uint8))
 
     def fetch(self, there: Any) -> np.ndarray:
         """A copy of an array of the device, when all work before has been done."""

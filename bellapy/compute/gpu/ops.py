@@ -50,7 +50,7 @@ if SIMULATED:
     def upload(rows: np.ndarray, there, stream) -> None:
         there.copy_to_device(rows, stream=stream)
 
-    def copy_between(source, there) -> None:
+    def copy_between(source, there, stream, pinned) -> None:
         there.copy_to_device(source)
 
     def fill_bytes(there, byte: int, stream) -> None:

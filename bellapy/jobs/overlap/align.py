@@ -183,11 +183,13 @@ def align_second(work: Work, tile: int) -> AllAlignments:
     del first
     poor = thresholds.failures(extensions.score, chosen.copies, geometry, fair, work.params.run.threads)[candidate] > 0
     apart = clear_of(implied_ends(work.without_bases(tile), others), extensions.take(candidate))  # another piece, if any
-    others = others.take(np.where(poor, others.rank < work.params.seeds.ranks, apart))
+    taken = np.where(poor, others.rank < work.params.seeds.ranks, apart)
+    others, candidate = others.take(taken), candidate[taken]
     more = _extend(work, tile, others, len(chosen), len(chosen) + len(others)) if len(others) else _none()
     threads, n_second = work.params.run.threads, len(others)
     seeds, alignments = join_rows([chosen, others], threads), join_rows([extensions, more], threads)
-    if (order := in_candidate_order(seeds)) is not None:
+    if n_second:
+        order = np.insert(np.arange(len(chosen)), candidate + 1, len(chosen) + np.arange(n_second))  # behind the first ones
         seeds, alignments = take_rows(seeds, order, threads), take_rows(alignments, order, threads)
     return AllAlignments(seeds, alignments, len(seeds), n_second)
 

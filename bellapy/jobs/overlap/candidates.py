@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.columns import begins_of_runs, join_rows
+from bellapy.compute.columns import begins_of_runs, choose_rows, join_rows
 from bellapy.compute.jit import njit
 from bellapy.compute.memory import Budget
 from bellapy.compute.ranks import weighted_median
@@ -272,8 +272,8 @@ def learn_typical(
     ----------
     support, length, depth, own : of all seeds, as from `sure_values`.
     """
-    if np.count_nonzero(~own) >= MIN_SURE:
-        support, length, depth = support[~own], length[~own], depth[~own]
+    if own.any() and len(own) - np.count_nonzero(own) >= MIN_SURE:
+        support, length, depth = (choose_rows(column, ~own, threads) for column in (support, length, depth))
     if len(support) < MIN_SURE:
         return Typical(0.0, 0.0)
     density = np.empty(len(support))

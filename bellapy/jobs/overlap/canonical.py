@@ -172,7 +172,7 @@ def canonical_reads(
     order = order_of(hashes, n_queries)
     codes = room_both_ways(n_codes)
     starts, new_lengths = _arrange(pieces, lengths, order.given, order.flipped, codes, threads)
-    new_names = tuple(names[i] for i in order.given.tolist())
+    new_names = tuple(map(names.__getitem__, order.given.tolist()))
     return ReadSet(new_names, codes, starts, new_lengths, reads.error_rate, in_room=True), order
 
 
@@ -227,7 +227,7 @@ def given_reads(reads: ReadSet, order: Order, threads: int = 1, *, with_bases: b
     back = np.empty(len(reads), np.int64)
     back[order.given] = np.arange(len(reads))
     if not with_bases:
-        names = tuple(reads.names[i] for i in back.tolist())
+        names = tuple(map(reads.names.__getitem__, back.tolist()))
         return ReadSet(names, np.full(PAD, UNKNOWN, np.uint8), reads.starts[back], reads.lengths[back], reads.error_rate)
     n, room = len(reads.codes), memory_of(reads.codes)
     room.flags.writeable = True  # `ReadSet.both_ways` is done with
@@ -235,7 +235,7 @@ def given_reads(reads: ReadSet, order: Order, threads: int = 1, *, with_bases: b
     starts, lengths = _arrange(_pieces_of(reads, threads), reads.lengths, back, order.flipped[back], restored, threads)
     codes = room[:n]
     codes[:] = restored
-    names = tuple(reads.names[i] for i in back.tolist())
+    names = tuple(map(reads.names.__getitem__, back.tolist()))
     return ReadSet(names, codes, starts, lengths, reads.error_rate, in_room=True)
 
 
@@ -341,32 +341,33 @@ def sort_rows(query: np.ndarray, target: np.ndarray, strand: np.ndarray, n_reads
 
     query, target : (n,) int32, below n_reads.  strand : (n,) int8.
     """
-    parts, rows = even_ranges(len(query), threads), np.empty(len(query), np.int64)
-    counts = np.zeros((len(parts), n_reads), np.int64)
-    map_threads(lambda i: count_queries(query, *parts[i], counts[i]), range(len(parts)), threads)
-    begins = np.concatenate(([0], np.cumsum(counts.sum(axis=0))))
-    at = np.cumsum(counts, axis=0) - counts + begins[:-1]
-    map_threads(lambda i: list_by_query(query, *parts[i], at[i], rows), range(len(parts)), threads)
-    shared_by(threads)(lambda part: sort_each(target, strand, begins, *part, rows), n_reads)
+    rows, counts, share = np.empty(len(query), np.int64), np.zeros(n_reads, np.int64), shared_by(threads)
+    share(lambda part: count_queries(query, *part, counts), n_reads)
+    begins = np.concatenate(([0], np.cumsum(counts)))
+    at = begins[:-1].copy()
+    share(lambda part: list_by_query(query, *part, at, rows), n_reads)
+    share(lambda part: sort_each(target, strand, begins, *part, rows), n_reads)
     return rows
 
 
 @njit
-def count_queries(query, begin, end, counts):
-    """Count the rows [begin, end) of each query; query : (n,) int32.  counts : (n_reads,) int64, zeros."""
-    for i in range(begin, end):
-        counts[query[i]] += 1
+def count_queries(query, low, high, counts):
+    """Count the rows of each query in [low, high); query : (n,) int32.  counts : (n_reads,) int64, zeros."""
+    for i in range(len(query)):
+        if low <= query[i] < high:
+            counts[query[i]] += 1
 
 
 @njit
-def list_by_query(query, begin, end, at, rows):
-    """Write the rows [begin, end) to rows[at[q]:] of their query q, equal ones in order.
+def list_by_query(query, low, high, at, rows):
+    """Write the rows of queries q in [low, high) to rows[at[q]:], equal ones in order.
 
     query : (n,) int32.  at : (n_reads,) int64, advanced.  rows : (n,) int64.
     """
-    for i in range(begin, end):
-        rows[at[query[i]]] = i
-        at[query[i]] += 1
+    for i in range(len(query)):
+        if low <= query[i] < high:
+            rows[at[query[i]]] = i
+            at[query[i]] += 1
 
 
 @njit

@@ -18,7 +18,7 @@ from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.jobs.overlap.depth import ALL_READS, Finder, Measured, measure_depth
 from bellapy.records import Estimate, KmerMatrix, ReadSet
 from bellapy.seeding.entries import place_of
-from bellapy.seeding.kmer_matrix import next_column, read_at
+from bellapy.seeding.kmer_matrix import next_column, read_at, read_ranges
 from bellapy.seeding.kmers import SPECTRUM_SIZE
 from bellapy.seeding.sampling import choose_sampling
 
@@ -59,36 +59,46 @@ class Survey(NamedTuple):
 
 
 @njit
-def _count_repeated(entries, starts, table, repeated):
-    """Fill `repeated` of Survey; entries, starts, table : of a KmerMatrix."""
-    first = half = 0
+def _entries_within(entries, low, high):
+    """Place, int64, and count << 1 | half, uint32, of k-mers with places in [low, high); entries : of a KmerMatrix."""
+    n = np.int64(0)
+    for i in range(entries.size):
+        n += low <= place_of(entries[i]) < high
+    places, counts = np.empty(n + 1, np.int64), np.empty(n + 1, np.uint32)
+    n = first = half = np.int64(0)
     while first < entries.size:
         last = next_column(entries, first + 1)
         for i in range(first, last):
-            repeated[half, read_at(place_of(entries[i]), starts, table)] += 1
-        half = 1 - half
-        first = last
+            place = place_of(entries[i])
+            places[n], counts[n] = place, (last - first) << 1 | half  # without a branch, as in seeding/kmers.py
+            n += low <= place < high
+        first, half = last, 1 - half
+    return places[:n], counts[:n]
 
 
 @njit
-def _find_levels(entries, starts, table, ends, counts, level):
-    """Fill `level` of Survey; entries, starts, table : of a KmerMatrix.
+def _survey(places, counts, starts, table, first_read, halves, level):
+    """Fill the columns of Survey of some reads, of which first_read is the first one.
 
-    ends : (n_reads,) int64, where the counts of each read begin in `counts`, (entries,) uint32; both are overwritten.
+    places, counts : of `_entries_within`; of these reads; places are overwritten.  starts, table : of a KmerMatrix.
+    halves : the rows of `repeated`, zeros.
     """
-    first = 0
-    while first < entries.size:
-        last = next_column(entries, first + 1)
-        for i in range(first, last):
-            r = read_at(place_of(entries[i]), starts, table)
-            counts[ends[r]] = last - first
-            ends[r] += 1
-        first = last
-    begin = 0
-    for r in range(ends.size):
+    ends, grouped = np.zeros(level.size + 1, np.int64), np.empty(counts.size, np.uint32)
+    for i in range(counts.size):
+        r = places[i] = read_at(places[i], starts, table) - first_read
+        halves[counts[i] & 1][r] += 1
+        ends[r + 1] += 1
+    for r in range(level.size):
+        ends[r + 1] += ends[r]
+    for i in range(counts.size):
+        r = places[i]
+        grouped[ends[r]] = counts[i] >> 1
+        ends[r] += 1
+    begin = np.int64(0)
+    for r in range(level.size):
         if ends[r] > begin:
-            sort_few(counts[begin : ends[r]], ends[r] - begin)
-            level[r] = counts[(begin + ends[r]) // 2]
+            sort_few(grouped[begin : ends[r]], ends[r] - begin)
+            level[r] = grouped[(begin + ends[r]) // 2]
         begin = ends[r]
 
 
@@ -106,13 +116,20 @@ def _places_by_count(entries, begin, end, starts, table, usual, places):
         first = last
 
 
-def survey_reads(matrix: KmerMatrix) -> Survey:
-    """What the k-mers of the matrix, all that occur more than once in a sample, show of each read."""
-    places, n_reads = (matrix.entries, matrix.starts, matrix.read_table), matrix.n_reads
+def survey_reads(matrix: KmerMatrix, threads: int = 1) -> Survey:
+    """What the k-mers of the matrix, all that occur more than once in a sample, show of each read.
+
+    Every thread goes through all entries, for reads of its own.
+    """
+    n_reads, where = matrix.n_reads, (matrix.starts, matrix.read_table)
     survey = Survey(np.zeros((2, n_reads), np.int64), np.zeros(n_reads, np.uint32))
-    _count_repeated(*places, survey.repeated)
-    n = survey.repeated.sum(axis=0)
-    _find_levels(*places, np.cumsum(n) - n, np.empty(len(matrix.entries), np.uint32), survey.level)
+
+    def look(places: tuple[int, int]) -> None:
+        first, end = np.searchsorted(matrix.starts[:-1], places).tolist()
+        halves, found = tuple(half[first:end] for half in survey.repeated), _entries_within(matrix.entries, *places)
+        _survey(*found, *where, first, halves, survey.level[first:end])
+
+    map_threads(look, read_ranges(matrix.starts, threads), threads)
     return survey
 
 
@@ -215,7 +232,7 @@ def estimate(
     error_rate, depth : fixed if given.
     find, sampled : of `measure_depth`.
     """
-    survey, lengths, k = survey_reads(matrix), reads.lengths, matrix.k
+    survey, lengths, k = survey_reads(matrix, threads), reads.lengths, matrix.k
     usual, level = usual_reads(survey, lengths)
     n_bases, n_usual = reads.n_bases, int(lengths[usual].sum(dtype=np.int64))
     chance = chance_copies(n_bases, k)

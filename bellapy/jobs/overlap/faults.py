@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.columns import list_rows, make_rows
 from bellapy.compute.jit import njit_entry, njit_inner
 from bellapy.compute.threads import shared_by
 from bellapy.jobs.overlap.geometry import Alignments, Measured, UsualRate
@@ -61,15 +62,15 @@ class Aligned(NamedTuple):
 
 
 @njit_entry
-def _list_both(query_id, target_id, strand, telling, found):
-    """Write the rows of pairs of reads that align on both strands to `found`, (n,) int64; return their number.
+def _list_both(query_id, target_id, strand, telling, begin, end, found):
+    """Write the rows in [begin, end) of pairs of reads that align on both strands to `found`, int64; return their number.
 
     query_id, target_id, strand : of Aligned, by pairs.  telling : (n,) bool, the rows that count.
     """
-    n, i = 0, 0
-    while i < len(query_id):
+    n, i = 0, begin
+    while i < end:
         last, forth, back = i, False, False
-        while last < len(query_id) and query_id[last] == query_id[i] and target_id[last] == target_id[i]:
+        while last < end and query_id[last] == query_id[i] and target_id[last] == target_id[i]:
             forth |= telling[last] and strand[last] > 0
             back |= telling[last] and strand[last] < 0
             last += 1
@@ -82,10 +83,10 @@ def _list_both(query_id, target_id, strand, telling, found):
     return n
 
 
-def _on_both_strands(some: Aligned, telling: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _on_both_strands(some: Aligned, telling: np.ndarray, threads: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of pairs of reads that align on both strands; for each the best row of its reads on the other strand."""
-    rows = np.empty(len(telling), np.int64)
-    rows = rows[: _list_both(some.query_id, some.target_id, some.strand, telling, rows)].copy()
+    reads, strand = (some.query_id, some.target_id), some.strand
+    rows = list_rows(lambda *part: _list_both(*reads, strand, telling, *part), len(telling), threads, *reads)
     mine = some.take(rows)
     pair = np.cumsum(np.diff(mine.query_id, prepend=-1).astype(bool) | np.diff(mine.target_id, prepend=-1).astype(bool))
     candidate = 2 * pair + (mine.strand > 0)
@@ -120,12 +121,12 @@ class Crossings(NamedTuple):
         return np.where(self.across & (partners == 1)[read], self.place, NOWHERE)
 
 
-def find_crossings(n_reads: int, some: Aligned, telling: np.ndarray) -> Crossings:
+def find_crossings(n_reads: int, some: Aligned, telling: np.ndarray, threads: int = 1) -> Crossings:
     """Where the two alignments of reads that align on both strands cross; all those of a pair have to be given.
 
     telling : (n,) bool, the alignments that count.
     """
-    rows, others = _on_both_strands(some, telling)
+    rows, others = _on_both_strands(some, telling, threads)
     mine, its = some.take(rows), some.take(others)
     read = np.stack((mine.query_id, mine.target_id))
     start, end, start_of_other, end_of_other = (
@@ -358,13 +359,16 @@ class Faults:
 
     def cross(self, work: Work, tile: int) -> Turns:
         """Where alignments of reads on both strands cross, of those that tell where reads go on (if a rate is usual)."""
-        some, usual = work.get(self.alignments, tile), work.get(self.usual).rate
-        telling = np.zeros(len(some.seeds), bool)
-        if usual is not None:
-            geometry = work.get(self.measured, tile).geometry
-            rate = some.extensions.score / np.maximum(geometry.implied, 1.0)
-            telling = (geometry.span >= SURE_SPAN) & (rate >= usual / 2)
-        return Turns(find_crossings(len(work.ids(tile)), Aligned.of(some.seeds, some.extensions), telling), telling)
+        found, threads = work.get(self.alignments, tile), work.params.run.threads
+        some, geometry = Aligned.of(found.seeds, found.extensions), work.get(self.measured, tile).geometry
+        least = np.inf if (usual := work.get(self.usual).rate) is None else usual / 2
+
+        def tell(rows: slice) -> np.ndarray:
+            rate = some.score[rows] / np.maximum(geometry.implied[rows], 1.0)
+            return (geometry.span[rows] >= SURE_SPAN) & (rate >= least)
+
+        telling = make_rows(tell, len(found.seeds), bool, threads)
+        return Turns(find_crossings(len(work.ids(tile)), some, telling, threads), telling)
 
     def add_partners(self, work: Work) -> np.ndarray:
         """Those of `Crossings`, over all tiles, (n_reads,) int64."""

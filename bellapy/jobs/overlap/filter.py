@@ -24,7 +24,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from bellapy.compute.columns import begins_of_runs, take_rows
+from bellapy.compute.columns import begins_of_runs, choose_rows, list_rows, make_rows, take_rows
 from bellapy.compute.jit import njit, njit_entry
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_threads, shared_by
@@ -68,11 +68,10 @@ def finish(work: Work, tile: int) -> TileOverlaps:
     """The overlaps of a tile."""
     params, some, geometry = work.rules, work.pop(ALL, tile), work.pop(ALL_JUDGED.measured, tile).geometry
     failed, implied = work.pop(SUMS, tile).failed, work.pop(ALL_JUDGED.fair, tile).geometry.implied
-    others = with_other_copies(some.seeds.copies, work.pop(SHORTFALLS, tile).shortfall, implied, work.get(LIMITS))
-    failed = failed | np.where(others, OTHER_COPY, NONE)
-    overlaps, dropped = filter_overlaps(
-        some.seeds, some.extensions, geometry, failed, params.extension, params.filter, params.run.threads
-    )
+    shortfall, threads = work.pop(SHORTFALLS, tile).shortfall, params.run.threads
+    others = with_other_copies(some.seeds.copies, shortfall, implied, work.get(LIMITS), threads)
+    failed, tests = failed | np.where(others, OTHER_COPY, NONE), (params.extension, params.filter)
+    overlaps, dropped = filter_overlaps(some.seeds, some.extensions, geometry, failed, *tests, threads)
     return TileOverlaps(overlaps, len(overlaps), len(overlaps) - count_candidates(overlaps), dropped)
 
 
@@ -84,7 +83,7 @@ def imply(work: Work, tile: int) -> TileOverlaps:
 
 def count_candidates(overlaps: Overlaps) -> int:
     """How many pairs and strands have overlaps."""
-    return int(begins_of_runs(*overlaps.pairs).sum())
+    return int(np.count_nonzero(begins_of_runs(*overlaps.pairs)))
 
 
 def filter_overlaps(
@@ -98,10 +97,10 @@ def filter_overlaps(
     A candidate has one overlap, or two where its reads overlap at both ends (geometry.py), the higher-scoring one first.
     """
     estimated = estimate_matches(scoring, extensions, threads)
-    failed = failed | shape_failures(geometry, *estimated, params)
-    best = best_of_candidate(seeds, extensions)
-    failed_best = failed[best]
-    kept = best[failed_best == 0]
+    failed = failed | shape_failures(geometry, *estimated, params, threads)
+    best = best_of_candidate(seeds, extensions, threads)
+    failed_best = make_rows(lambda rows: failed[best[rows]], len(best), np.uint8, threads)
+    kept = choose_rows(best, failed_best == 0, threads)
     further = further_pieces(seeds, extensions, geometry, kept)
     rows = _in_order(seeds, kept, further[failed[further] == 0])
     chosen, ends = take_rows(seeds, rows, threads), take_rows(extensions, rows, threads)
@@ -113,7 +112,9 @@ def filter_overlaps(
     return overlaps, count_failed(failed_best)
 
 
-def shape_failures(geometry: Geometry, matches: np.ndarray, columns: np.ndarray, params: FilterParams) -> np.ndarray:
+def shape_failures(
+    geometry: Geometry, matches: np.ndarray, columns: np.ndarray, params: FilterParams, threads: int = 1
+) -> np.ndarray:  # fmt: skip
     """The bits of the tests of length, overhang and identity that alignments fail, (n,) uint8.
 
     matches, columns : (n,) int32, matching bases, and all columns of the alignments.
@@ -121,38 +122,41 @@ def shape_failures(geometry: Geometry, matches: np.ndarray, columns: np.ndarray,
     """
     assert params.min_overlap is not None
     most = np.inf if params.max_overhang is None else params.max_overhang
-    short, long = geometry.span < params.min_overlap, np.maximum(geometry.left, geometry.right) > most
-    unlike = matches < params.min_identity * columns
-    return np.where(short, SHORT, NONE) | np.where(long, OVERHANG, NONE) | np.where(unlike, IDENTITY, NONE)
+
+    def fail(rows: slice) -> np.ndarray:
+        short, long = geometry.span[rows] < params.min_overlap, np.maximum(geometry.left[rows], geometry.right[rows]) > most
+        unlike = matches[rows] < params.min_identity * columns[rows]
+        return np.where(short, SHORT, NONE) | np.where(long, OVERHANG, NONE) | np.where(unlike, IDENTITY, NONE)
+
+    return make_rows(fail, len(matches), np.uint8, threads)
 
 
 def count_failed(failed: np.ndarray, reasons: Sequence[str] = REASONS) -> dict[str, int]:
     """How many are dropped for what reason, the first that holds; failed : (n,) uint8, the bits of the tests."""
     counts = dict.fromkeys(reasons, 0)
-    for bits, n in enumerate(np.bincount(failed[failed > 0], minlength=1).tolist()):
+    for bits, n in enumerate(np.bincount(failed[failed > 0]).tolist()):
         if n:
             counts[REASONS[(bits & -bits).bit_length() - 1]] += n
     return counts
 
 
-def best_of_candidate(seeds: Seeds, extensions: Extensions) -> np.ndarray:
+def best_of_candidate(seeds: Seeds, extensions: Extensions, threads: int = 1) -> np.ndarray:
     """Rows of the highest-scoring alignment of every candidate (query, target, strand), whose rows lie together."""
-    best = np.empty(len(seeds), np.int64)
-    n = list_best(seeds.pairs, seeds.rank, extensions.score, best)
-    return best[:n].copy()
+    columns = seeds.pairs, seeds.rank, extensions.score
+    return list_rows(lambda *part: list_best(*columns, *part), len(seeds), threads, *seeds.pairs)
 
 
 @njit_entry
-def list_best(candidates, rank, score, best):
+def list_best(candidates, rank, score, begin, end, best):
     """Write the row with the highest score of every candidate to `best`, of equal ones that of lower rank; return how many.
 
     candidates : query_id, target_id and strand of Seeds, the rows of a candidate together.  rank : (n,) int8.
-    score : (n,) int32.  best : (n,) int64.
+    score : (n,) int32.  begin, end : the rows of some candidates.  best : (end - begin,) int64.
     """
     query_id, target_id, strand = candidates
     n = 0
-    for i in range(len(score)):
-        if i and query_id[i] == query_id[i - 1] and target_id[i] == target_id[i - 1] and strand[i] == strand[i - 1]:
+    for i in range(begin, end):
+        if i > begin and query_id[i] == query_id[i - 1] and target_id[i] == target_id[i - 1] and strand[i] == strand[i - 1]:
             row = best[n - 1]
             if score[i] > score[row] or (score[i] == score[row] and rank[i] < rank[row]):
                 best[n - 1] = i
@@ -175,12 +179,15 @@ def further_pieces(seeds: Seeds, extensions: Extensions, geometry: Geometry, kep
 
     kept : rows, one of a candidate, in the order of candidates; the rows of a candidate lie together.
     """
-    others = np.ones(len(seeds), bool)
-    others[kept] = False
-    rows = np.flatnonzero(others) if len(kept) else kept
-    at, number, first = np.searchsorted(kept, rows), np.cumsum(begins_of_runs(*seeds.pairs)), np.full(len(rows), -1)
-    for beside in (kept[np.maximum(at - 1, 0)], kept[np.minimum(at, len(kept) - 1)]):  # the nearest ones on either side
-        first = np.where(number[beside] == number[rows], beside, first)
+    if not len(kept):
+        return kept
+    begins = begins_of_runs(*seeds.pairs)
+    rows = np.flatnonzero(~(begins & np.append(begins[1:], True)))  # of candidates with several alignments: few
+    number = np.cumsum(begins[rows])
+    is_kept = kept[np.minimum(np.searchsorted(kept, rows), len(kept) - 1)] == rows
+    beside = np.full(len(rows) + 1, -1)
+    beside[number[is_kept]] = rows[is_kept]
+    rows, first = rows[~is_kept], beside[number[~is_kept]]
     rows, first = rows[first >= 0], first[first >= 0]
     clear = clear_of(extensions.take(rows), extensions.take(first))
     overhang, implied = np.maximum(geometry.left, geometry.right)[rows], geometry.implied[rows]

@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.columns import join_made, make_rows
 from bellapy.compute.jit import njit_entry, njit_inner
 from bellapy.compute.ranks import median, quantiles
 from bellapy.compute.threads import shared_by
@@ -114,8 +115,8 @@ class Judging:
         """How the alignments lie on their reads; the scores per base of those that are surely overlaps."""
         some, threads = work.get(self.alignments, tile), work.params.run.threads
         geometry = measure_geometry(work.without_bases(tile), some.seeds, some.extensions, threads)
-        sure = surely_overlaps(some.seeds, some.extensions, geometry, _floor(work))
-        return Measured(geometry, sure, rates_of(some.extensions, geometry, sure))
+        sure = surely_overlaps(some.seeds, some.extensions, geometry, _floor(work), threads)
+        return Measured(geometry, sure, rates_of(some.extensions, geometry, sure, threads))
 
     def learn_usual(self, work: Work) -> UsualRate:
         """From the sure alignments of all tiles."""
@@ -130,8 +131,8 @@ class Judging:
             standing = work.get(self.faults.standing)
             standing = standing if work.is_whole else standing.of_reads(work.ids(tile))
             found = fair_geometry(some.seeds, some.extensions, found, standing, threads)
-        teaching = teach(measured.sure, found)
-        return Fair(found, teaching, rates_of(some.extensions, found, teaching))
+        teaching = teach(measured.sure, found, threads)
+        return Fair(found, teaching, rates_of(some.extensions, found, teaching, threads))
 
     def learn_thresholds(self, work: Work) -> Thresholds:
         """What an overlap has to reach, from all tiles."""
@@ -148,24 +149,36 @@ def _floor(work: Work) -> float:
 # ---------------------------------------------------------------- alignments by rows
 
 
-def surely_overlaps(seeds: Seeds, extensions: Extensions, geometry: Geometry, floor: float) -> np.ndarray:
+def surely_overlaps(
+    seeds: Seeds, extensions: Extensions, geometry: Geometry, floor: float, threads: int = 1
+) -> np.ndarray:  # fmt: skip
     """Mask of the alignments that are surely overlaps, though perhaps of reads with bad ends.
 
     floor : score per base of implied length.
     """
-    sound = (seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT) & (seeds.copies <= SURE_COPIES)
-    long_enough = (geometry.span >= SURE_SPAN) & (geometry.span >= SURE_SHARE * geometry.implied)
-    return sound & long_enough & (extensions.score >= floor * geometry.implied)
+
+    def are_sure(rows: slice) -> np.ndarray:
+        span, implied = geometry.span[rows], geometry.implied[rows]
+        sound = (seeds.rank[rows] == 0) & (seeds.n_support[rows] >= SURE_SUPPORT) & (seeds.copies[rows] <= SURE_COPIES)
+        long_enough = (span >= SURE_SPAN) & (span >= SURE_SHARE * implied)
+        return sound & long_enough & (extensions.score[rows] >= floor * implied)
+
+    return make_rows(are_sure, len(seeds), bool, threads)
 
 
-def rates_of(extensions: Extensions, geometry: Geometry, rows: np.ndarray) -> np.ndarray:
-    """Score per base of implied length of some alignments, (n,) float64; rows : mask of them."""
-    return extensions.score[rows] / np.maximum(geometry.implied[rows], 1.0)
+def rates_of(extensions: Extensions, geometry: Geometry, chosen: np.ndarray, threads: int = 1) -> np.ndarray:
+    """Score per base of implied length of some alignments, (n,) float64; chosen : mask of them."""
+    score, implied = extensions.score, geometry.implied
+    return join_made(
+        lambda rows: score[rows][chosen[rows]] / np.maximum(implied[rows][chosen[rows]], 1.0), len(score), threads
+    )
 
 
-def teach(sure: np.ndarray, fair: Geometry) -> np.ndarray:
+def teach(sure: np.ndarray, fair: Geometry, threads: int = 1) -> np.ndarray:
     """Mask of the alignments that thresholds are learnt from: sure ones without overhangs, bad ends left out."""
-    return sure & (np.maximum(fair.left, fair.right) <= SURE_OVERHANG)
+    return make_rows(
+        lambda rows: sure[rows] & (np.maximum(fair.left[rows], fair.right[rows]) <= SURE_OVERHANG), len(sure), bool, threads
+    )
 
 
 def fair_geometry(

@@ -210,9 +210,9 @@ def learn_rules(
         products += its_products
         n_sound += its_sound
     one_in = np.ones(N_KINDS, np.int64)
-    one_in[DEEP] = choose_thinning(n_sound, profile.width * int(depths.sound.sum()), share_counted)
+    one_in[DEEP] = choose_thinning(n_sound, profile.width * int(np.count_nonzero(depths.sound)), share_counted)
     one_in[APART_KIND] = max(1, -(-int(products[APART_KIND]) // max(1, APART_WORK * int(products[ORDINARY]))))
-    deep_share, repeat_share = (float(mask.mean()) if len(mask) else 0.0 for mask in (depths.sound, depths.repeat))
+    deep_share, repeat_share = (int(np.count_nonzero(mask)) / max(1, len(mask)) for mask in (depths.sound, depths.repeat))
     return Rules(
         tests, one_in, np.cumsum(kinds, axis=0) - kinds, depths.reference,
         profile.width * depths.n_repeat.astype(float), DEEP_SHARE * correct, deep_share, repeat_share,

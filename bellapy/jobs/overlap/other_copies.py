@@ -20,6 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bellapy.compute.columns import choose_rows, make_rows
+from bellapy.compute.jit import njit_entry
+from bellapy.compute.ranks import quantiles
+from bellapy.compute.threads import shared_by
 from bellapy.jobs.overlap.align import ALL, ALL_JUDGED
 from bellapy.jobs.overlap.faults import SURE_SPAN
 from bellapy.jobs.overlap.store import Result
@@ -76,16 +80,21 @@ LIMITS = Result("all_limits", np.ndarray)
 def _rates(work: Work, tile: int) -> tuple[Seeds, np.ndarray, np.ndarray]:
     """The seeds of all alignments of a tile, the bases that these score for, and their scores per base."""
     some, implied = work.get(ALL, tile), work.get(ALL_JUDGED.fair, tile).geometry.implied
-    return some.seeds, implied, some.extensions.score / np.maximum(implied, 1.0)
+    score, threads = some.extensions.score, work.params.run.threads
+    rate = make_rows(lambda rows: score[rows] / np.maximum(implied[rows], 1.0), len(score), np.float64, threads)
+    return some.seeds, implied, rate
 
 
 def add_up(work: Work, tile: int) -> PassingSums:
     """The alignments that pass the thresholds so far, and the sums of their scores per base by read."""
     (seeds, _, rate), score = _rates(work, tile), work.get(ALL, tile).extensions.score
     fair, geometry = work.get(ALL_JUDGED.fair, tile).geometry, work.get(ALL_JUDGED.measured, tile).geometry
-    failed = work.get(ALL_JUDGED.thresholds).failures(score, seeds.copies, geometry, fair, work.params.run.threads)
-    counted = (failed == 0) & (geometry.span >= SURE_SPAN)
-    return PassingSums(*sum_rates(seeds, rate, counted, np.full(len(work.ids(tile)), -np.inf)), failed, counted)
+    threads = work.params.run.threads
+    failed = work.get(ALL_JUDGED.thresholds).failures(score, seeds.copies, geometry, fair, threads)
+    counted = make_rows(
+        lambda rows: (failed[rows] == 0) & (geometry.span[rows] >= SURE_SPAN), len(failed), bool, threads
+    )  # fmt: skip
+    return PassingSums(*sum_rates(seeds, rate, counted, np.full(len(work.ids(tile)), -np.inf), threads), failed, counted)
 
 
 def learn_means(work: Work) -> np.ndarray:
@@ -97,7 +106,7 @@ def learn_means(work: Work) -> np.ndarray:
 def add_up_better(work: Work, tile: int) -> Sums:
     """The sums of the alignments that are no worse than the mean of their read."""
     (seeds, _, rate), least = _rates(work, tile), work.get(MEANS)[work.ids(tile)]
-    return Sums(*sum_rates(seeds, rate, work.get(SUMS, tile).counted, least))
+    return Sums(*sum_rates(seeds, rate, work.get(SUMS, tile).counted, least, work.params.run.threads))
 
 
 def learn_levels(work: Work) -> np.ndarray:
@@ -106,18 +115,36 @@ def learn_levels(work: Work) -> np.ndarray:
     return means(totals, numbers)
 
 
-def sum_rates(seeds: Seeds, rate: np.ndarray, counted: np.ndarray, least: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def sum_rates(
+    seeds: Seeds, rate: np.ndarray, counted: np.ndarray, least: np.ndarray, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Scores per base in UNIT that are `least` or more, added up by read, and their number: (n_reads,) int64 each.
 
     rate : (n,) float64.  counted : (n,) bool, the rows that count.  least : (n_reads,) float64.
     """
     totals, numbers = np.zeros((2, len(least)), np.int64)
-    for read in (seeds.query_id, seeds.target_id):
-        rows = counted & (rate >= least[read])
-        units = (rate[rows] * UNIT).astype(np.int64)
-        totals += np.bincount(read[rows], units, len(least)).astype(np.int64)  # exact: far below 2^53
-        numbers += np.bincount(read[rows], minlength=len(least))
+    rows = seeds.query_id, seeds.target_id, rate, counted
+    shared_by(threads)(lambda part: add_rates(rows, least, UNIT, *part, totals, numbers), len(least))
     return totals, numbers
+
+
+@njit_entry
+def add_rates(rows, least, unit, low, high, totals, numbers):
+    """Add to totals and numbers, (n_reads,) int64, as `sum_rates` says, those of the reads [low, high).
+
+    rows : query_id and target_id of Seeds, rate and counted.  least : (n_reads,) float64.  unit : of the sums.
+    """
+    query_id, target_id, rate, counted = rows
+    for i in range(len(rate)):
+        if not counted[i]:
+            continue
+        query, target = query_id[i], target_id[i]
+        if low <= query < high and rate[i] >= least[query]:
+            totals[query] += np.int64(rate[i] * unit)
+            numbers[query] += 1
+        if low <= target < high and rate[i] >= least[target]:
+            totals[target] += np.int64(rate[i] * unit)
+            numbers[target] += 1
 
 
 def means(totals: np.ndarray, numbers: np.ndarray, least: int = 1) -> np.ndarray:
@@ -131,14 +158,18 @@ def means(totals: np.ndarray, numbers: np.ndarray, least: int = 1) -> np.ndarray
 def compare(work: Work, tile: int) -> Shortfalls:
     """By how much alignments score less than their reads do elsewhere."""
     level, (seeds, implied, rate) = work.get(LEVELS)[work.ids(tile)], _rates(work, tile)
-    shortfall = level[seeds.query_id] + level[seeds.target_id] - rate
-    rows = work.get(ALL_JUDGED.fair, tile).teaching & (seeds.copies <= USUAL_COPIES)
-    return Shortfalls(shortfall, shortfall[rows], implied[rows])
+    sure, n, threads = work.get(ALL_JUDGED.fair, tile).teaching, len(rate), work.params.run.threads
+    shortfall = make_rows(
+        lambda rows: level[seeds.query_id[rows]] + level[seeds.target_id[rows]] - rate[rows], n, np.float64, threads
+    )
+    teaching = make_rows(lambda rows: sure[rows] & (seeds.copies[rows] <= USUAL_COPIES), n, bool, threads)
+    return Shortfalls(shortfall, *(choose_rows(column, teaching, threads) for column in (shortfall, implied)))
 
 
 def limit_shortfalls(work: Work) -> np.ndarray:
     """From the alignments of all tiles that teach."""
-    return learn_limits(*work.joined(SHORTFALLS, "taught", "implied"))
+    shortfall, implied = work.joined(SHORTFALLS, "taught", "implied")
+    return learn_limits(shortfall, implied, work.params.run.threads)
 
 
 def length_classes(implied: np.ndarray) -> np.ndarray:
@@ -146,26 +177,32 @@ def length_classes(implied: np.ndarray) -> np.ndarray:
     return np.clip(np.frexp(np.maximum(implied, 1.0))[1], 0, N_CLASSES - 1)
 
 
-def learn_limits(shortfall: np.ndarray, implied: np.ndarray) -> np.ndarray:
+def learn_limits(shortfall: np.ndarray, implied: np.ndarray, threads: int = 1) -> np.ndarray:
     """The most that alignments of each class of lengths may lack, (N_CLASSES,) float64; infinite where too few tell.
 
     shortfall, implied : (n,) float64, of the alignments that teach.
     """
-    limits = np.full(N_CLASSES, np.inf)
-    known = np.isfinite(shortfall)
-    shortfall, its_class = shortfall[known], length_classes(implied[known])
-    for c in range(N_CLASSES):
-        its = shortfall[its_class == c]
-        if len(its) >= LEAST_SURE:
-            least, low, middle, high = np.quantile(its, QUANTILES)
-            tail = max(1.0, (high - middle) / max(middle - low, 1 / UNIT))
-            limits[c] = middle + SPREAD * tail * (middle - least)
+    limits, n = np.full(N_CLASSES, np.inf), len(shortfall)
+    classes = make_rows(
+        lambda rows: np.where(np.isfinite(shortfall[rows]), length_classes(implied[rows]), N_CLASSES), n, np.uint8, threads
+    )
+    for c in np.flatnonzero(np.bincount(classes, minlength=N_CLASSES)[:N_CLASSES] >= LEAST_SURE).tolist():
+        its = choose_rows(shortfall, classes == c, threads)
+        least, low, middle, high = quantiles(its, QUANTILES, threads)
+        tail = max(1.0, (high - middle) / max(middle - low, 1 / UNIT))
+        limits[c] = middle + SPREAD * tail * (middle - least)
     return limits
 
 
-def with_other_copies(copies: np.ndarray, shortfall: np.ndarray, implied: np.ndarray, limits: np.ndarray) -> np.ndarray:
+def with_other_copies(
+    copies: np.ndarray, shortfall: np.ndarray, implied: np.ndarray, limits: np.ndarray, threads: int = 1
+) -> np.ndarray:  # fmt: skip
     """Mask of the alignments that lack more than their class allows where the depth may be that of several copies.
 
     copies : (n,) float32, as in Seeds.
     """
-    return (shortfall > limits[length_classes(implied)]) & (copies > MORE_COPIES)
+
+    def are_others(rows: slice) -> np.ndarray:
+        return (shortfall[rows] > limits[length_classes(implied[rows])]) & (copies[rows] > MORE_COPIES)
+
+    return make_rows(are_others, len(copies), bool, threads)

@@ -32,6 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellapy.compute.columns import share_runs, sum_runs
 from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.threads import even_ranges, map_threads, shared_by
 from bellapy.records import DepthProfile, KmerMatrix
@@ -254,8 +255,7 @@ def count_votes(
     votes = np.zeros((2, len(repeat)), np.uint32)
     for matrix in parts:
         if isinstance(matrix, HeldMatrix):
-            votes += matrix.entries.votes(bins, upper, repeat, doubted)
-            continue
+            return matrix.entries.votes(bins, upper, repeat, doubted)  # what a device holds is all
 
         def share(piece, entries=matrix.entries):
             most = (piece[1] - piece[0]) // (upper + 1) + 1
@@ -302,20 +302,20 @@ def judge_stretches(
     return is_repeat, deep
 
 
-def by_read(values: np.ndarray, profile: DepthProfile) -> np.ndarray:
-    """Sums of values of bins over those of each read, (n_reads,) int64."""
-    return np.add.reduceat(values, profile.offsets[:-1], dtype=np.int64)
-
-
-def reference_depth(profile: DepthProfile, repeat: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+def reference_depth(profile: DepthProfile, repeat: np.ndarray, threads: int = 1) -> tuple[float, np.ndarray, np.ndarray]:
     """The level of most bases, and that of each read, repeats left out.
 
     The level is the mean count of repeated k-mers; (n_reads,) float64.  A read of which most is repeat has none: 0.
     Besides: the bins of each read that are repeats, (n_reads,) int64.
     """
-    sizes, outside = np.diff(profile.offsets), ~repeat
+    sizes = np.diff(profile.offsets)
     n_kmers, copies, n_outside = (
-        by_read(x, profile) for x in (profile.n_kmers * outside, profile.copies * outside, outside)
+        sum_runs(make, profile.offsets, threads)
+        for make in (
+            lambda bins: profile.n_kmers[bins] * ~repeat[bins],
+            lambda bins: profile.copies[bins] * ~repeat[bins],
+            lambda bins: ~repeat[bins],
+        )
     )
     known = (n_kmers > 0) & (2 * n_outside > sizes)
     if not known.any():
@@ -346,9 +346,14 @@ def in_molecules(
     low[raised | (low > RAISED * usual) | (low * RAISED < usual)] = np.inf
     by_reads(lambda part: mark_high(*columns, low, RAISED, *part, high), n_reads)
     shares, n_votes = count_votes(parts, bins, upper, high, 0, threads)
-    voted = n_votes > 0
-    clean = voted & (shares <= CROSSING * UNIT * n_votes)
-    return raised & (by_read(clean, profile) > CLEAN * by_read(voted, profile))
+    clean, voted = (
+        sum_runs(make, profile.offsets, threads)
+        for make in (
+            lambda bins: (n_votes[bins] > 0) & (shares[bins] <= CROSSING * UNIT * n_votes[bins]),
+            lambda bins: n_votes[bins] > 0,
+        )
+    )
+    return raised & (clean > CLEAN * voted)
 
 
 class Depths(NamedTuple):
@@ -374,11 +379,17 @@ def judge_depth(
 ) -> Depths:
     """All of this module; parameters : as in `judge_stretches`."""
     repeat, deep = judge_stretches(parts, bins, profile, upper, correct, threads)
-    usual, level, n_repeat = reference_depth(profile, repeat)
+    usual, level, n_repeat = reference_depth(profile, repeat, threads)
     unlike = (level > STEP * usual) | (STEP * level < usual)
     own = np.where(unlike | in_molecules(parts, bins, profile, upper, level, usual, threads), level, 0)
-    bound_is_wrong = len(deep) and deep.mean() > MOST_DEEP
-    sound = deep & np.repeat((own > usual) | bound_is_wrong, np.diff(profile.offsets))
-    bin_level = (profile.copies / np.maximum(profile.n_kmers, 1)).astype(np.float32)
+    bound_is_wrong = np.count_nonzero(deep) > MOST_DEEP * len(deep)
+    may_link, sizes = (own > usual) | bound_is_wrong, np.diff(profile.offsets)
+    sound, bin_level = np.empty(len(deep), bool), np.empty(len(deep), np.float32)
+
+    def fill(reads: slice, bins: slice) -> None:
+        np.logical_and(deep[bins], np.repeat(may_link[reads], sizes[reads]), out=sound[bins])
+        bin_level[bins] = profile.copies[bins] / np.maximum(profile.n_kmers[bins], 1)
+
+    share_runs(fill, profile.offsets, threads)
     reference = np.where(own > 0, own, np.where(level > 0, usual, 0)).astype(np.float32)
     return Depths(repeat, sound, bin_level, usual, reference, n_repeat)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bellapy.compute.gpu.desk import Desk, on_each
-from bellapy.compute.gpu.ops import U32, U64, copy_between, driver
+from bellapy.compute.gpu.ops import U32, U64, driver
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for
 from bellapy.compute.gpu.sort import sort_words
 from bellapy.records.kmers import entry_type
@@ -171,6 +171,6 @@ def _joined(desk: Desk, parts: list[Any], dtype: type) -> Any:
     whole, at = desk.empty(sum(part.size for part in parts), dtype), 0
     for part in parts:
         if part.size:
-            copy_between(part, whole[at : at + part.size])
+            desk.copy(part, whole[at : at + part.size])
         at += part.size
     return whole

@@ -41,15 +41,20 @@ def test_copies_parts_and_shapes(rng):
 
 
 @pytest.mark.skipif(SIMULATED or len(driver.gpus) < 2, reason="one GPU")
-def test_copies_between_devices(rng):
-    numbers = rng.integers(0, 1 << 62, 1 << 20)
+def test_copies_between_devices(rng, monkeypatch):
+    """In several pieces, the last one smaller; and in one."""
+    monkeypatch.setattr(driver, "BETWEEN", 1 << 20)
+    numbers = rng.integers(0, 1 << 62, (1 << 19) + 12_345)
     with driver.gpus[1]:
         source = driver.to_device(numbers)
     with driver.gpus[0]:
-        there = driver.device_array(numbers.shape, numbers.dtype)
-        copy_between(source[5:], there[5:])
-        copy_between(source[:5], there[:5])
-        assert_array_equal(there.copy_to_host(), numbers)
+        stream = driver.stream()
+        there = driver.device_array(numbers.shape, numbers.dtype, stream=stream)
+        for part in (slice(5, None), slice(5)):
+            copy_between(source[part], there[part], stream, lambda n: driver.pinned_array(n, np.uint8))
+        assert_array_equal(there.copy_to_host(stream=stream), numbers)
+        with pytest.raises(ValueError):
+            copy_between(source[5:], there[6:], stream, lambda n: driver.pinned_array(n, np.uint8))
 
 
 def test_a_stream_keeps_its_order(rng):

@@ -134,7 +134,7 @@ def test_reads_are_sent_once(rng):
     reads, resources = reads_of(rng), Resources(threads=2, device="cuda")
     for _ in range(2):
         with desk(resources.devices) as its_desk:
-            columns_cuda.bring_reads(its_desk, reads, resources)
+            columns_cuda.bring_reads([its_desk], reads, resources)
     assert [use.uploaded_bases for use in resources.devices._uses.values()] == [len(reads.codes)]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cases import noisy_copy
 from scipy import stats
-from strategies import make_reads, random_bases
+from strategies import column_bounds, locate, make_reads, random_bases
 
 from bellapy.jobs.overlap.counting import (
     DEFAULT_UPPER,
@@ -19,7 +19,7 @@ from bellapy.jobs.overlap.counting import (
     choose_upper,
     sampling_rate,
 )
-from bellapy.jobs.overlap.estimate import Survey, estimate, fit_spectrum, worst_ratio
+from bellapy.jobs.overlap.estimate import Survey, estimate, fit_spectrum, survey_reads, worst_ratio
 from bellapy.jobs.overlap.judging import expected_score_rate
 from bellapy.jobs.overlap.pipeline import describe_estimate
 from bellapy.jobs.overlap.work import choose_min_overlap, n50, with_min_overlap
@@ -229,6 +229,28 @@ def test_reads_of_unusual_depth_are_left_out(rng):
     found = estimate_of_reads(reads_of(rng, text, 15, 0.05) + reads_of(rng, deep, 200, 0.05, mean=2000))
     assert found.depth == pytest.approx(15, rel=0.3) and found.uneven == pytest.approx(400 / 1300, abs=0.1)
     assert "uneven: 3" in describe_estimate(make_reads(["A" * 100]), found)
+
+
+@pytest.mark.parametrize("threads", [1, 3, 50])
+def test_survey_of_each_read(rng, threads):
+    """The k-mers that occur more than once, of every other one half; and the middle one of their counts."""
+    text = random_bases(rng, 3000)
+    sequences = [
+        *(noisy_copy(rng, text[at : at + 900], 0.02)[0] for at in rng.integers(0, 2000, 14).tolist()),
+        "",
+        text[:100] * 3,
+    ]
+    reads = make_reads(sequences)
+    matrix = build_kmer_matrix(count_kmers(reads.codes, 13, 2, 1 << 30), reads, 13, 1 << 30)
+    survey, read_id = survey_reads(matrix, threads), locate(matrix)[0]
+    repeated, counts = np.zeros((2, len(reads)), np.int64), [[] for _ in sequences]
+    bounds = column_bounds(matrix).tolist()
+    for number, (begin, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+        for r in read_id[begin:end].tolist():
+            repeated[number % 2, r] += 1
+            counts[r].append(end - begin)
+    assert survey.repeated.tolist() == repeated.tolist()
+    assert survey.level.tolist() == [sorted(its)[len(its) // 2] if its else 0 for its in counts]
 
 
 def test_worst_by_bad_luck_does_not_count(rng):

@@ -197,7 +197,8 @@ def test_matches_of_identical_reads():
     assert matches[0] == columns[0] == 700
 
 
-def test_best_of_candidate(rng):
+@pytest.mark.parametrize("threads", [1, 7])
+def test_best_of_candidate(rng, threads):
     seeds, extensions = random_alignments(rng, 300)
     best = {}
     for i in range(len(seeds)):
@@ -205,7 +206,7 @@ def test_best_of_candidate(rng):
         value = (-extensions.score[i], seeds.rank[i])
         if key not in best or value < best[key][0]:
             best[key] = (value, i)
-    assert best_of_candidate(seeds, extensions).tolist() == [best[key][1] for key in sorted(best)]
+    assert best_of_candidate(seeds, extensions, threads).tolist() == [best[key][1] for key in sorted(best)]
 
 
 def test_threads_change_nothing(reads, rng):

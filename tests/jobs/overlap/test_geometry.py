@@ -77,6 +77,9 @@ def test_threads_change_nothing(rng):
     telling, some = rng.random(300) < 0.6, Aligned.of(seeds, extensions)
     crossings = find_crossings(len(reads), some, telling)
     wanted = measure_geometry(reads, seeds, extensions)
+    for one, other in zip(crossings, find_crossings(len(reads), some, telling, 5), strict=True):
+        assert_array_equal(one, other)
+    assert len(crossings.rows)
     about = telling, crossings, crossings.partners
     steps = steps_of(reads, some, *about), hull_steps_of(reads, some)
     fair = fair_geometry(seeds, extensions, wanted, Standing.of(reads.lengths, *steps))

@@ -25,11 +25,12 @@ def pairs(query, target):
     return make_seeds(query, target, [1] * n, [0] * n, [0] * n, 5)
 
 
-def test_sums_of_each_read(rng):
+@pytest.mark.parametrize("threads", [1, 3])
+def test_sums_of_each_read(rng, threads):
     n_reads, n = 20, 400
     seeds, rate = pairs(rng.integers(0, 10, n), rng.integers(10, n_reads, n)), rng.random(n)
     counted, least = rng.random(n) < 0.7, np.where(rng.random(n_reads) < 0.5, 0.4, -np.inf)
-    totals, numbers = sum_rates(seeds, rate, counted, least)
+    totals, numbers = sum_rates(seeds, rate, counted, least, threads)
     for r in range(n_reads):
         its = counted & ((seeds.query_id == r) | (seeds.target_id == r)) & (rate >= least[r])
         assert numbers[r] == its.sum() and totals[r] == sum(int(value * UNIT) for value in rate[its])
@@ -77,3 +78,21 @@ def test_few_teach_nothing(rng):
 @pytest.mark.parametrize(("length", "its"), [(0, 1), (1, 1), (1023, 10), (1024, 11), (2047.9, 11), (1e30, N_CLASSES - 1)])
 def test_length_classes(length, its):
     assert length_classes(np.array([length])).tolist() == [its]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_limits_of_each_class_of_lengths(rng, threads):
+    """By NumPy's quantiles of the alignments of a class; what is unknown does not count."""
+    shortfall, length = rng.normal(0, 1, 3000), 2.0 ** rng.uniform(9.5, 13.5, 3000)
+    shortfall[rng.random(3000) < 0.1] = np.nan
+    limits = learn_limits(shortfall, length, threads)
+    for c in range(N_CLASSES):
+        its = shortfall[np.isfinite(shortfall) & (length >= 2.0 ** (c - 1)) & (length < 2.0**c)]
+        expected = np.inf
+        if len(its) >= LEAST_SURE:
+            least, low, middle, high = np.quantile(its, (0.01, 0.02, 0.5, 0.98))
+            expected = middle + 2.5 * max(1.0, (high - middle) / (middle - low)) * (middle - least)
+        assert limits[c] == expected
+    assert np.isfinite(limits).sum() == 5
+    judged = with_other_copies(np.full(3000, 2, np.float32), shortfall, length, limits, threads)
+    assert judged.tolist() == [bool(x > limits[int(np.log2(n)) + 1]) for x, n in zip(shortfall, length, strict=True)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from bellapy.compute.gpu.desk import Desk, desk, desks
-from bellapy.compute.gpu.ops import driver
+from bellapy.compute.gpu.desk import Desk, desk, desks, on_each
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, scan, total_of
 from bellapy.compute.resources import Resources
@@ -26,7 +26,7 @@ from bellapy.jobs.overlap.gpu.columns_kernels import (
     size_kept,
     survey_columns,
 )
-from bellapy.jobs.overlap.linking import N_KINDS, ORDINARY, REPEAT, Rules, Tests
+from bellapy.jobs.overlap.linking import N_KINDS, REPEAT, Rules, Tests
 from bellapy.jobs.overlap.repeats import UNIT, Bins
 from bellapy.records import ReadSet
 from bellapy.records.kmers import Held
@@ -56,7 +56,7 @@ class DeviceColumns(Held):
     def on_host(self) -> np.ndarray:
         """The entries, in memory of the host."""
         with desk(self._devices) as its_desk:
-            return its_desk.fetch(self.entries)
+            return its_desk.fetch_much(self.entries)
 
     def profile(self, *bins: Any) -> tuple[np.ndarray, np.ndarray]:
         """Entries and copies in every bin, as DepthProfile has them: (n_bins,) uint32 each; bins : what Bins consists of."""
@@ -64,7 +64,7 @@ class DeviceColumns(Held):
             there = self._there(its_desk, Bins(*bins))
             counts = [its_desk.zeros(int(bins[2][-1]), np.uint32) for _ in range(2)]
             self._over_entries(its_desk, add_to_profile, there, MOST_COPIES, *counts)
-            n_kmers, copies = (its_desk.fetch(column) for column in counts)
+            n_kmers, copies = (its_desk.fetch_much(column) for column in counts)
         return n_kmers, copies
 
     def company(self, bins: Bins, low: np.ndarray, repeat: np.ndarray) -> np.ndarray:
@@ -82,7 +82,7 @@ class DeviceColumns(Held):
             in_repeat = its_desk.zeros(self._columns(its_desk).size - 1, np.uint32)
             self._over_entries(its_desk, count_in_repeats, there, upper, its_desk.send(repeat), in_repeat)
             self._over_entries(its_desk, add_votes, there, upper, doubted, UNIT, in_repeat, votes)
-            return its_desk.fetch(votes)
+            return its_desk.fetch_much(votes)
 
     def survey(self, tests: Tests) -> tuple[np.ndarray, np.ndarray, int]:
         """Columns and products of each kind, (N_KINDS,) int64, and entries of deep columns in sound bins."""
@@ -148,11 +148,16 @@ class DeviceColumns(Held):
         its_desk.launch(kernel, blocks_for(begins.size - 1), BLOCK, self.entries, begins, *arguments)
 
 
-def bring_reads(its_desk: Desk, reads: ReadSet, resources: Resources) -> None:
-    """Bring all bases to a desk's GPU, unless they are there."""
-    both_ways, device = reads.turn_by(shared_by(resources.threads)), its_desk.device
-    device.reads.hold(both_ways)
-    device.note(uploaded_bases=device.reads.bring_all(both_ways, resources.threads, its_desk.stream))
+def bring_reads(some: Sequence[Desk], reads: ReadSet, resources: Resources) -> None:
+    """Bring all bases to the GPUs of some desks, side by side, unless they are there."""
+    both_ways, threads = reads.turn_by(shared_by(resources.threads)), max(1, resources.threads // len(some))
+
+    def bring(its_desk: Desk) -> None:
+        device = its_desk.device
+        device.reads.hold(both_ways)
+        device.note(uploaded_bases=device.reads.bring_all(both_ways, threads, its_desk.stream))
+
+    on_each(bring, some)
 
 
 def try_to_count(reads: ReadSet, k: int, lower: int, keep_one_in: int, resources: Resources) -> KmerCounts | None:
@@ -166,9 +171,7 @@ def try_to_count(reads: ReadSet, k: int, lower: int, keep_one_in: int, resources
         return None
     try:
         with desks(resources.devices, 1 + n_places // SHARED_PLACES) as some:
-            for its_desk in some:
-                with driver.gpus[its_desk.device.gpu.index]:
-                    bring_reads(its_desk, reads, resources)
+            bring_reads(some, reads, resources)
             planes, free = [its.device.reads.planes for its in some], min(its.device.gpu.free for its in some)
             entries, spectrum = count_on_gpus(some, planes, n_places, k, lower, free, keep_one_in)
     except Exception as error:
@@ -182,7 +185,7 @@ def try_to_count(reads: ReadSet, k: int, lower: int, keep_one_in: int, resources
 def thinned(kinds: np.ndarray, one_in: np.ndarray) -> np.ndarray:
     """The kinds of columns, (n,) uint8, as if what is left out of each kind were repeats; one_in : (N_KINDS,) int64."""
     kinds = kinds.copy()
-    for kind in range(ORDINARY, REPEAT):
+    for kind in np.flatnonzero(one_in[:REPEAT] > 1).tolist():
         rows = np.flatnonzero(kinds == kind)
         left_out = np.ones(len(rows), bool)
         left_out[:: int(one_in[kind])] = False

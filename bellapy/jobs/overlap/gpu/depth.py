@@ -24,7 +24,7 @@ def find_listed(reads: ReadSet, table: Table, resources: Resources) -> np.ndarra
     """
     try:
         with desk(resources.devices) as its_desk:
-            bring_reads(its_desk, reads, resources)
+            bring_reads([its_desk], reads, resources)
             return _find(its_desk, its_desk.device.reads.planes, len(reads.codes), table)
     except Exception as error:
         if not is_out_of_memory(error):
@@ -45,4 +45,4 @@ def _find(its_desk: Desk, planes, n_places: int, table: Table) -> np.ndarray:
     its_desk.launch(count_listed, n_tiles, BLOCK, planes, listed, sums)
     found = its_desk.empty((2, begins_of_tiles(its_desk, sums)), np.uint64)
     its_desk.launch(write_listed, n_tiles, BLOCK, planes, listed, sums, found)
-    return its_desk.fetch(found)
+    return its_desk.fetch_much(found)

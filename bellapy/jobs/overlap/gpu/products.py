@@ -11,12 +11,12 @@ import numpy as np
 
 from bellapy.compute.columns import begins_of_runs
 from bellapy.compute.gpu.desk import Desk, desks, on_each
-from bellapy.compute.gpu.ops import U64, copy_between
+from bellapy.compute.gpu.ops import U64
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, scan, total_of
 from bellapy.compute.gpu.sort import sort_words
 from bellapy.compute.resources import Resources
-from bellapy.compute.threads import even_ranges
+from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.jobs.overlap.gpu.products_kernels import (
     STRONG,
     Group,
@@ -221,7 +221,7 @@ def _bring(desk: Desk, product: _Product, entries: Any) -> _There:
 def _copied(desk: Desk, entries: Any) -> Any:
     """The entries that another GPU holds."""
     here = desk.empty(entries.size, entries.dtype)
-    copy_between(entries, here)
+    desk.copy(entries, here)
     return here
 
 
@@ -309,15 +309,12 @@ def _cut(columns: list[np.ndarray], seed_length: int, n_parts: int) -> list[Seed
 
     columns : (N_COLUMNS, n) int32 each, whole candidates.
     """
-    most, parts = max(LEAST_PART, -(-sum(some.shape[1] for some in columns) // n_parts)), list[Seeds]()
+    most, parts = max(LEAST_PART, -(-sum(some.shape[1] for some in columns) // n_parts)), list[np.ndarray]()
     for some in columns:
         query = some[0]
         if not len(query):
             continue
         begins = [begin for begin, _ in even_ranges(len(query), -(-len(query) // most))]
         edges = np.unique([np.searchsorted(query, query[begin]) for begin in begins])
-        parts += [
-            seeds_from_columns(some[:, begin:end], seed_length)
-            for begin, end in zip(edges, [*edges[1:], len(query)], strict=True)
-        ]
-    return parts
+        parts += [some[:, begin:end] for begin, end in zip(edges, [*edges[1:], len(query)], strict=True)]
+    return map_threads(lambda part: seeds_from_columns(part, seed_length), parts, n_parts)
