@@ -92,11 +92,16 @@ def _needs_windows(matrix: Matrix, area: int) -> bool:
     return is_worth(area, n, threads, False) and not (matrix.on_gpu and area < max(GPU_WORTH, GPU_WIDE * n // threads))
 
 
+def _most_bands(n: int) -> int:
+    """Bands of all blocks of n rows: they take as much memory as sequences of that length do else."""
+    return max(MOST_BANDS, n)
+
+
 def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
     """Bounds by a grid within intervals of columns, `first` to `last` as in Limits."""
     rows = LEAST_ROWS
     area = int(np.maximum(0, last - first + 1).sum()) * matrix.per_interval
-    while FLAT * area > MOST_BANDS * rows * rows:
+    while FLAT * area > _most_bands(len(matrix.query)) * rows * rows:
         rows *= FINER
     grid = first_grid(first, last, matrix.per_interval, matrix.shape, rows, rows // FLAT)
     known = [np.zeros(0, np.int32)] * 2
@@ -130,7 +135,7 @@ def _look_closer(
 def _finer_by(grid: Grid) -> int:
     """Into how many times as many blocks and bands a grid may be cut; 1: it is as fine as it should be, or can be."""
     by, alive = 1, int(grid.alive.sum())
-    while alive and int(grid.edges[1]) // by > LEAST_ROWS and (FINER * by) ** 2 * alive <= MOST_BANDS:
+    while alive and int(grid.edges[1]) // by > LEAST_ROWS and (FINER * by) ** 2 * alive <= _most_bands(int(grid.edges[-1])):
         by *= FINER
     return by
 
