@@ -39,6 +39,7 @@ SHARES = (2, 3, 6, 6, 6)  # of a GPU's work, for each piece: the first ones are 
 LEAST_PIECE = 3 << 15  # flanks: smaller ones leave a GPU half empty
 BATCH = 1 << 21  # flanks, the most of a worker at a time
 STATES_SHARE = 64  # of the free memory: how many times less the states of flanks may take that are perhaps not left
+STEP = 1.5  # from one size of windows to the next: closer ones would save few cells, and each of them is compiled
 LEAST_BATCH = 1 << 9  # seeds; if so few do not fit, they go to the CPU
 
 
@@ -83,13 +84,13 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, end: End,
     return Ends(job.results)
 
 
-def window_sizes(scoring: Scoring, step: float = 1.0) -> list[tuple[int, int]]:
-    """Sizes of windows to try: wide enough for true overlaps, then each at least `step` times as wide as the one before."""
+def window_sizes(scoring: Scoring) -> list[tuple[int, int]]:
+    """Sizes of windows to try: wide enough for true overlaps, then each at least STEP times as wide, and the widest."""
     chosen: list[tuple[int, int]] = []
     if fits(scoring):
         for group, registers, reach in CLASSES:
             enough = scoring.xdrop // -scoring.gap <= reach
-            if enough and (not chosen or group * registers >= step * chosen[-1][0] * chosen[-1][1]):
+            if enough and (not chosen or group * registers >= STEP * prod(chosen[-1]) or reach == CLASSES[-1][-1]):
                 chosen.append((group, registers))
     return chosen
 
