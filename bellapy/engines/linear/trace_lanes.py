@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit_body, njit_entry, njit_inner
+from bellapy.compute.jit import njit_entry, njit_inner
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE, lengthened, operation_of, pack_run
 from bellapy.engines.flank_paths import block_chunks
 from bellapy.engines.lanes.shape import TILE, CellType, Shape, aligned, copy_cells
@@ -178,7 +178,7 @@ def _finish(way, traced, i, l):
     traced.counts[i] = 0 if way.failed[l] else way.slot[l] - traced.starts[i]
 
 
-@njit_body
+@njit_inner
 def _trace_group(task, group, bases, block, way, runs):
     """Compute the flanks of a task, one in each lane, and write their runs.
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import COMPILES, njit, njit_body, njit_inner, njit_part, put
+from bellapy.compute.jit import COMPILES, njit, njit_inner, njit_part, put
 from bellapy.engines.tags.draft import (
     ANCHOR,
     LONGEST,
@@ -320,7 +320,7 @@ def mark_new(change):
         changes[k + 1] += changes[k]
 
 
-@njit_body
+@njit_inner
 def realign_read(old, begin, end, column, change, draft, scores, symbols, at, in_vectors):
     """Write the symbols of a read on the consensus from symbols[at] on; returns where they end, and its first column.
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_body
+from bellapy.compute.jit import njit
 from bellapy.engines.ydrop import sweep
 from bellapy.engines.ydrop.blocks import BLOCK, Blocks, clear, follow, keep, make_blocks, note_part, point
 from bellapy.engines.ydrop.rule import cell_type, dead_of
@@ -137,7 +137,7 @@ def _follow(rows, sides, rule, walls, blocks, end, runs):
     return follow(rows, sides, rule, walls, blocks, end, runs)
 
 
-@njit_body
+@njit
 def extend_side(scratch, sides, rule, walls, until):
     """A side's End and cells as `inspect` and `path` of Extender give them, and the runs; `n_blocks` of it below 0: no room.
 

@@ -302,6 +302,8 @@ def test_sizes_of_windows(monkeypatch):
         assert sizes[0] >= x + 12 and sizes[-1] == 896
         assert all(wide >= 1.5 * narrow for narrow, wide in zip(sizes, sizes[1:-1], strict=False))
     assert set(rows[FAR_X]) <= set(rows[NEAR_X])
+    close = window_sizes(Scoring(1, -1, -1, 50), batch_cuda.CLOSE)
+    assert set(window_sizes(Scoring(1, -1, -1, 50))) < set(close) and len(close) == 7
 
 
 def test_devices_take_their_share_then_that_of_others():
