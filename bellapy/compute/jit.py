@@ -6,8 +6,10 @@ more than the short functions of an inner loop.  `njit_inner` is for calls from 
 part of the caller's.  The vector ones are for loops that LLVM must turn into vector code.  They promise that array arguments
 do not overlap.  Without this promise LLVM checks every loop for overlap at run time, and often gives up.  `njit_part` is for
 parts of one function, which takes them in.  Else the arrays of a record are handed over one by one, which costs a few
-percent where it happens every few thousand cells.  `prefetch` hides the wait for memory where many streams are read side by
-side; `bit_of_each` is an instruction or two of every vector unit that LLVM does not find in a loop.
+percent where it happens every few thousand cells.  `njit_body` is for functions that do little but call large ones, in one
+place or two.  Numba takes them in.  Else LLVM would go over all that they call once more, for code that nobody runs.
+`prefetch` hides the wait for memory where many streams are read side by side; `bit_of_each` is an instruction or two of
+every vector unit that LLVM does not find in a loop.
 
 A number, a tuple of numbers or True that is written in a call is a type of its own to Numba, which compiles what is called
 anew for it; so is a variable that begins as such and is handed on before it changes.  np.int64(0) and np.bool_(True) are
@@ -54,6 +56,7 @@ njit_vector_entry = _decorator(cache=True, **lowering.NO_COUNTS, **lowering.NO_O
 njit_inner = _decorator(**lowering.NO_COUNTS)
 njit_vector = _decorator(**lowering.NO_COUNTS, **lowering.NO_OVERLAP)
 njit_part = _decorator(**lowering.NO_COUNTS, forceinline=True)
+njit_body = _decorator(inline="always")
 
 
 def intrinsic(function: Callable, plain: Callable | None = None) -> Any:

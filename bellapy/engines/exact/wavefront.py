@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.jit import njit_body, njit_entry, njit_inner
 from bellapy.engines.exact.group_cells import (
     ALIVE,
     BASE,
@@ -131,7 +131,7 @@ def _put_to_sleep(s, g):
             s.lanes[g, CORNER, l] = NONE
 
 
-@njit_inner
+@njit_body
 def _advance(m, s, g, step, best, cells, scratch, dead, is_low):
     """One step of a group with live tiles.
 
@@ -149,7 +149,7 @@ def _advance(m, s, g, step, best, cells, scratch, dead, is_low):
     rebase_lanes(cells[LEFT_H], vectors[LEFT_CAP], vectors[LEFT_SHIFT], lowest, size)
     rebase_lanes(cells[LEFT_E], vectors[LEFT_CAP], vectors[LEFT_SHIFT], lowest_gap, size)
     n_tile_rows, n_tile_columns = len(m.first_tile), (len(m.target) + size - 1) // size
-    row_lane = column_lane = -1
+    row_lane = column_lane = np.int64(-1)
     for l in range(LANES):
         tile_row = g * LANES + l
         column = step - tile_row
@@ -196,7 +196,7 @@ def _settle(m, s, g, step, vectors, cells):
             s.tail[turn, g, 1, j] = base + cells[F][j * LANES + LANES - 1]
 
 
-@njit_inner
+@njit_body
 def _step_group(m, s, g, step, best, wide_scratch, low_scratch):
     """One step of one group.
 
@@ -229,7 +229,7 @@ def _step_group(m, s, g, step, best, wide_scratch, low_scratch):
         _advance(m, s, g, step, best, group_cells(s.wide, g, 1), wide_scratch, m.dead, False)
 
 
-@njit
+@njit_entry
 def step_groups(m, s, begin, end, step, best, wide_scratch, low_scratch):
     """One step of the groups begin..end, the last one first: it reads what the one above made a step before.
 
@@ -273,7 +273,7 @@ def _keep_rows(m, s, begin, end, step, pool):
                 pool.values[at, 0, j], pool.values[at, 1, j] = base + h, base + f
 
 
-@njit
+@njit_entry
 def finish_step(m, s, begin, end, step, best, pool):
     """After all groups, begin to end, have made a step: take over what they found, and keep the special rows.
 
@@ -284,7 +284,7 @@ def finish_step(m, s, begin, end, step, best, pool):
         _keep_rows(m, s, begin, end, step, pool)
 
 
-@njit
+@njit_entry
 def run_steps(m, s, step, last, ranges, best, pool, wide_scratch, low_scratch, few):
     """Steps by one thread, until `last`, a full pool, or a step with more than `few` groups; the step that comes next.
 

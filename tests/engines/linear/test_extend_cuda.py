@@ -34,11 +34,12 @@ from bellapy.compute.gpu import pool as cuda_pool
 from bellapy.compute.gpu import reads as cuda_reads
 from bellapy.compute.gpu.ops import SIMULATED, driver
 from bellapy.compute.gpu.planes import BASES, BLOCK, pack_planes
-from bellapy.engines.linear import extend_cpu
+from bellapy.engines.linear import classes, extend_cpu
 from bellapy.engines.linear.gpu import extend as batch_cuda
 from bellapy.engines.linear.gpu.extend import CLASSES, window_sizes
 from bellapy.engines.linear.gpu.stack_kernels import OUTGROWN
 from bellapy.engines.linear.gpu.step_kernels import SCALE, fits, pack_scoring
+from bellapy.jobs.overlap.align import FAR_X, NEAR_X
 
 ORACLE = TESTS / "data" / "oracle_seqan_xdrop.tsv.gz"
 pytestmark = pytest.mark.usefixtures("quick_threads")
@@ -289,14 +290,20 @@ def test_other_errors_are_not_taken_for_full_memory(rng, monkeypatch):
         extend_flanks(codes, flanks, Scoring(), False, 1)
 
 
-def test_sizes_of_windows():
+def test_sizes_of_windows(monkeypatch):
+    """Wide enough, not close together, up to the widest; the second step of overlaps needs no kernels of its own."""
+    monkeypatch.setattr(batch_cuda, "CLASSES", classes.CLASSES)
     assert window_sizes(Scoring(1, -1, -1, 16_000)) == []
-    for x in (0, 3, 12, 40):
-        scoring = Scoring(1, -1, -1, x)
-        sizes, apart = ([2 * group * registers for group, registers in window_sizes(scoring, step)] for step in (1, 2))
-        assert sizes[0] >= x + 12 and sizes == sorted(set(sizes))
-        assert apart[0] == sizes[0] and set(apart) <= set(sizes)
-        assert all(wide >= 2 * narrow for narrow, wide in zip(apart, apart[1:], strict=False))
+    rows = {
+        x: [2 * group * registers for group, registers in window_sizes(Scoring(1, -1, -1, x))]
+        for x in (0, 12, NEAR_X, 50, 110, FAR_X, 200, 300)
+    }
+    for x, sizes in rows.items():
+        assert sizes[0] >= x + 12 and sizes[-1] == 896
+        assert all(wide >= 1.5 * narrow for narrow, wide in zip(sizes, sizes[1:-1], strict=False))
+    assert set(rows[FAR_X]) <= set(rows[NEAR_X])
+    close = window_sizes(Scoring(1, -1, -1, 50), batch_cuda.CLOSE)
+    assert set(window_sizes(Scoring(1, -1, -1, 50))) < set(close) and len(close) == 7
 
 
 def test_devices_take_their_share_then_that_of_others():

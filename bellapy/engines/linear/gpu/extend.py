@@ -40,6 +40,9 @@ LEAST_PIECE = 3 << 15  # flanks: smaller ones leave a GPU half empty
 BATCH = 1 << 21  # flanks, the most of a worker at a time
 STATES_SHARE = 64  # of the free memory: how many times less the states of flanks may take that are perhaps not left
 LEAST_BATCH = 1 << 9  # seeds; if so few do not fit, they go to the CPU
+STEP, CLOSE = 1.5, 1.0
+"""How many times as wide the next size of windows is, at least.  Each size is compiled, and closer ones save few cells, but
+for many flanks that are not related and that nothing else stops."""
 
 
 @dataclass(frozen=True)
@@ -76,20 +79,21 @@ def extend_flanks(codes: np.ndarray, flanks: Flanks, scoring: Scoring, end: End,
     room = min(BATCH, len(flanks) // n_devices + 1)
     pieces = cut_seeds(flanks, shares, (room + 1) // 2)
     largest = 2 * max((end - begin for begin, end in pieces), default=0)
-    results, sizes = np.empty((len(flanks), 3), np.int64), window_sizes(scoring)
+    step = CLOSE if len(flanks) >= LEAST_PIECE and not scoring.fall else STEP
+    results, sizes = np.empty((len(flanks), 3), np.int64), window_sizes(scoring, step)
     job = _Job(codes, flanks, scoring, end, resources, n_devices, max(room, largest), largest, results, sizes)
     work = Work(pieces, LEAST_BATCH, partial(_extend_on_gpu, job), partial(_extend_on_cpu, job), "kernel_s")
     gpus.run(work, resources.devices)
     return Ends(job.results)
 
 
-def window_sizes(scoring: Scoring, step: float = 1.0) -> list[tuple[int, int]]:
-    """Sizes of windows to try: wide enough for true overlaps, then each at least `step` times as wide as the one before."""
+def window_sizes(scoring: Scoring, step: float = STEP) -> list[tuple[int, int]]:
+    """Sizes of windows to try: wide enough for true overlaps, then each at least `step` times as wide, and the widest."""
     chosen: list[tuple[int, int]] = []
     if fits(scoring):
         for group, registers, reach in CLASSES:
             enough = scoring.xdrop // -scoring.gap <= reach
-            if enough and (not chosen or group * registers >= step * chosen[-1][0] * chosen[-1][1]):
+            if enough and (not chosen or group * registers >= step * prod(chosen[-1]) or reach == CLASSES[-1][-1]):
                 chosen.append((group, registers))
     return chosen
 

@@ -136,7 +136,7 @@ def _trace_on_gpu(job: _Job, worker: Worker, pieces: Iterator[tuple[int, int]], 
     uploaded = reads.bring(laid.flanks[0].table(np.arange(n_flanks)), codes, threads, worker.stream)
     runs = worker.rooms.of("runs", max(1, int(laid.begins[-1])), dtype=np.uint32)
     todo = [_longest_first(laid.ends, first, first + n_flanks) for first in (0, n_flanks)]
-    n, sizes = sum(map(len, todo)), [window_sizes(step, 2) for step in _both(job.steps)]
+    n, sizes = sum(map(len, todo)), [window_sizes(step) for step in _both(job.steps)]
     for level in range(max(map(len, sizes))):  # what outgrows one size begins anew in the next
         started = [
             (step, _start(job, worker, laid, step, todo[step], sizes[step][level]))
