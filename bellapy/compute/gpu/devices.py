@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import Future
 from contextlib import suppress
+from ctypes import CDLL
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +22,7 @@ LEAST_FREE = 512 << 20  # bytes of device memory: a context, the compiled kernel
 ADDRESSES = 14 << 30  # bytes of addresses that the driver takes with one GPU, whatever is used of them
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
 """Exists where an NVIDIA driver is loaded (Linux)."""
+DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 SIMULATED = is_on("NUMBA_ENABLE_CUDASIM")
 """Whether Numba's simulator stands in for GPUs."""
 _found: list[Gpu] = []
@@ -118,10 +121,11 @@ def _driver_problem() -> str:
     if lack := _lack_of_addresses():
         return lack
     try:
+        CDLL(DRIVER_LIBRARY)  # else a fifth of a second goes by until cuda.core finds that there is none
         return "" if len(_cards()) else "the driver lists none"
     except DriverError as error:
         return error.problem
-    except (ImportError, RuntimeError) as error:  # no such library, or an old one
+    except (ImportError, OSError, RuntimeError) as error:  # no such library, or an old one
         return f"the driver cannot be loaded: {error}"
 
 

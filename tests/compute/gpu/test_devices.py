@@ -134,6 +134,7 @@ def cards(monkeypatch, tmp_path):
 
     (tmp_path / "version").write_text("a driver")
     monkeypatch.setattr(devices, "DRIVER_FILE", tmp_path / "version")
+    monkeypatch.setattr(devices, "CDLL", lambda name: None)
     monkeypatch.setattr(devices, "_installed", lambda: True)
     monkeypatch.setattr(devices, "_cuda_versions", lambda: ((13, 0), (13, 0)))
     monkeypatch.setattr(devices, "_found", [])
@@ -172,6 +173,16 @@ def test_gpus_that_let_nobody_in_are_left_out(cards, said, taken):
     assert f"aligning on the CPU: no NVIDIA GPU can be used: GPU 0: {broken}; GPU 1: {broken}" in said.text
     with pytest.raises(DeviceError, match=f"--device cuda: no NVIDIA GPU can be used: GPU 0: {broken}"):
         choose_device("cuda")
+
+
+@pytest.mark.skipif(SIMULATED, reason="the simulator has no driver")
+def test_nothing_is_loaded_for_gpus_where_there_is_no_driver(monkeypatch):
+    monkeypatch.setattr(devices, "DRIVER_LIBRARY", "libnone.so.1")
+    monkeypatch.setattr(devices, "_installed", lambda: True)
+    monkeypatch.setattr(devices, "_cards", lambda: pytest.fail("cuda.core is loaded"))
+    monkeypatch.setattr(devices, "_found", [])
+    with pytest.raises(DeviceError, match="no NVIDIA GPU can be used: the driver cannot be loaded: libnone.so.1"):
+        find_gpus()
 
 
 def test_the_device_is_chosen_beside_other_work(monkeypatch):
