@@ -614,10 +614,11 @@ def test_batches_side_by_side_change_nothing(rng, monkeypatch):
     monkeypatch.setitem(xdrop.BACKENDS, "cuda", xdrop.BACKENDS["cpu"])
     monkeypatch.setattr(xdrop, "GPU_BATCH_SEEDS", 7)
     told: list[int] = []
-    for threads in (1, 2, 8):
+    for threads, n_gpus in (1, 1), (2, 1), (8, 1), (8, 2):
+        monkeypatch.setattr(xdrop, "known_gpus", lambda n_gpus=n_gpus: range(n_gpus))
         found = xdrop.extend_anchors(
             reads, seeds.anchors, steps, resources=Resources(threads, "cuda", progress=told.append)
         )  # fmt: skip
         for f in fields(found):
             np.testing.assert_array_equal(getattr(found, f.name), getattr(expected, f.name))
-    assert told == [40, *2 * [7, 14, 21, 28, 35, 40]]
+    assert told == [40, *2 * [7, 14, 21, 28, 35, 40], 14, 28, 40]
