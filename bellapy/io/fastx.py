@@ -34,8 +34,8 @@ from bellapy.records.reads import room_both_ways
 from bellapy.report.run_report import describe_dropped
 
 _PROGRESS_STEP = 1 << 20  # bases
-READERS = 12  # threads: more wait for Python's lock, and hold up what is loaded meanwhile, but for
-BYTES_EACH = 1 << 28  # files of so many bytes and more for each thread
+READERS = 12  # threads: more wait for Python's lock, and hold up what is loaded meanwhile
+BYTES_EACH = 1 << 28  # of a file, for each thread, beyond which more of them pay
 _AMINO = list(b"EFIJLOPQZ")  # letters of amino acids that no base and no set of bases has; X masks sequence
 _LOOKED_AT = 1 << 16  # letters of a stream that tell whether it is protein
 _PROTEIN = 0.1  # share of them: about 0.3 in protein, none in reads

@@ -47,7 +47,7 @@ class Layout:
     def counts(self, found: Alignment) -> tuple[int, int, int, int]:
         """Matches, mismatches, bases in gaps, gaps."""
         sequences = self.target.sequence(found.target), self.strands[found.strand].sequence(found.query)
-        matches = _n_matches(*sequences, found.t_start, found.q_start, found.runs)
+        matches = n_matches(*sequences, found.t_start, found.q_start, found.runs)
         is_pair = found.runs[:, 0] == PAIR
         n_pairs, n_gaps = int(found.runs[:, 1] @ is_pair), len(is_pair) - int(is_pair.sum())
         return matches, n_pairs - matches, int(found.runs[:, 1].sum()) - n_pairs, n_gaps
@@ -67,8 +67,11 @@ class Layout:
 
 
 @njit
-def _n_matches(target, query, t, q, runs):
-    """How many pairs of a path are of one known base.  t, q : places of the first pair."""
+def n_matches(target, query, t, q, runs):
+    """How many pairs of a path are of one known base.
+
+    target, query : (any,) uint8 codes.  t, q : places of the first pair.  runs : (n, 2), operation and bases of every run.
+    """
     n = 0
     for x in range(len(runs)):
         operation, size = runs[x, 0], runs[x, 1]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE, length_of, lengthened, operation_of, pack_run
-from bellapy.records.bases import UNKNOWN
+from bellapy.compute.runs import length_of, lengthened, operation_of, pack_run
 
 LONGEST = (1 << 28) - 1
 """Bases that a run can hold."""
@@ -71,17 +70,3 @@ def _unpack(runs, pairs):
     """Fill `pairs`, (n, 2) int64, with operation and bases of `runs`, (n,) uint32."""
     for k in range(len(runs)):
         pairs[k, 0], pairs[k, 1] = operation_of(runs[k]), length_of(runs[k])
-
-
-@njit
-def count_matches(query, target, i, j, runs):
-    """Pairs of equal, known bases on a path from (i, j).  query, target : (any,) uint8 codes.  runs : (n,) uint32."""
-    matches = 0
-    for run in runs:
-        operation, size = operation_of(run), length_of(run)
-        if operation == PAIR:
-            for x in range(size):
-                matches += query[i + x] == target[j + x] and query[i + x] < UNKNOWN
-        i += 0 if operation == TARGET_ALONE else size
-        j += 0 if operation == QUERY_ALONE else size
-    return matches

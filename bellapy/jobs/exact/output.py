@@ -12,8 +12,9 @@ import numpy as np
 
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.exact.align import Alignment, Reached
-from bellapy.engines.exact.path import count_matches, unpacked
+from bellapy.engines.exact.path import unpacked
 from bellapy.io.codes import OPERATIONS, REVERSE, SIGN, UNKNOWN_QUALITY, UNMAPPED
+from bellapy.io.maf import n_matches
 from bellapy.io.outputs import ending_of, open_output
 from bellapy.params import ExactParams
 from bellapy.records.bases import LETTERS, UNKNOWN, reversed_codes
@@ -73,10 +74,11 @@ def is_match(query: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 def count_path(query: np.ndarray, target: np.ndarray, alignment: Alignment) -> Counts:
     """Matches, mismatches and gaps of a path."""
-    operations, sizes = unpacked(alignment.runs).T
-    pairs, is_gap = int(sizes[operations == PAIR].sum()), operations != PAIR
-    matches = int(count_matches(query, target, alignment.query_start, alignment.target_start, alignment.runs))
-    return Counts(matches, pairs - matches, int(sizes[is_gap].sum()), int(is_gap.sum()))
+    runs = unpacked(alignment.runs)
+    matches = n_matches(target, query, alignment.target_start, alignment.query_start, runs)
+    is_pair, sizes = runs[:, 0] == PAIR, runs[:, 1]
+    gap_bases = int(sizes[~is_pair].sum())
+    return Counts(matches, int(sizes.sum()) - gap_bases - matches, gap_bases, int((~is_pair).sum()))
 
 
 def cigar(alignment: Alignment) -> str:
