@@ -16,8 +16,8 @@ from bellapy.io.overlap_writer import Destination
 from bellapy.io.stage_files import load_stage, not_a_stage, save_stage
 from bellapy.jobs.overlap.align import ALL, STEPS, AllAlignments, Steps, in_candidate_order
 from bellapy.jobs.overlap.blocks import ANY_COUNT, KEPT, Blocks, KeptPart
-from bellapy.jobs.overlap.candidates import GATED, Gated, pilot_seeds
 from bellapy.jobs.overlap.filter import overlaps_of
+from bellapy.jobs.overlap.gate import GATED, Gated, pilot_seeds
 from bellapy.jobs.overlap.linking import LINKED, Linked
 from bellapy.jobs.overlap.pipeline import (
     for_paths,

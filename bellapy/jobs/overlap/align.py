@@ -23,7 +23,7 @@ from bellapy.compute.threads import shared_by
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend, extend_anchors
 from bellapy.engines.flanks import Flanks
-from bellapy.jobs.overlap.candidates import GATED, pilot_seeds
+from bellapy.jobs.overlap.gate import GATED, pilot_seeds
 from bellapy.jobs.overlap.geometry import Alignments, clear_of, implied_ends, measure_geometry
 from bellapy.jobs.overlap.judging import Judging
 from bellapy.jobs.overlap.store import Result

@@ -1,22 +1,12 @@
-"""Rounds over tiles: the product A·Aᵀ, seeds of every candidate, and which of them are worth extending.
-
-Chance.  Sound overlaps share a typical number of k-mers per base.  A candidate with a small share of this number is chance.
-
-Repeats.  Two reads may share a repeat but no locus.  They share k-mers within the repeat only, and these occur more often
-than others.  So a candidate is taken for a repeat if all its shared k-mers lie in sequence with more than `max_copies`
-times the usual depth: of so many copies of a sequence, only one is where the reads overlap.
-
-Both tests compare with well-supported candidates of the same reads.
-"""
+"""Rounds over tiles: the product A·Aᵀ, seeds of every candidate, and what those of sound overlaps are like."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.columns import begins_of_runs, choose_rows, join_rows
+from bellapy.compute.columns import choose_rows
 from bellapy.compute.jit import njit
 from bellapy.compute.memory import Budget
 from bellapy.compute.ranks import weighted_median
@@ -25,8 +15,8 @@ from bellapy.compute.threads import map_threads, shared_by
 from bellapy.jobs.overlap.blocks import tile_matrix
 from bellapy.jobs.overlap.linking import LINKED
 from bellapy.jobs.overlap.products import Multiplied, multiply, symbolic_product
-from bellapy.jobs.overlap.report import NO_SUPPORT, REPEAT, TOO_SPARSE
-from bellapy.jobs.overlap.seeds import MAX_MEMBERS, SEED_BYTES, Found, choose_seeds
+from bellapy.jobs.overlap.report import NO_SUPPORT
+from bellapy.jobs.overlap.seeds import SEED_BYTES, Found, choose_seeds
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import TILES, Work
 from bellapy.params import SeedParams
@@ -37,11 +27,8 @@ from bellapy.report.progress import progress
 JOINED_BYTES = 60  # of a copy of a seed and what is computed from it
 LEAST_ENTRIES = 1 << 18  # for each thread: fewer are multiplied sooner than kernels are loaded
 SURE_SUPPORT = 5  # shared k-mers; the typical values come from candidates with so many
-APART_DENSITY = 0.15  # share of the typical density in a repeat: there only the k-mers that set its copies apart count
-MOST_PARTNERS = 2.0  # in a repeat, in units of the usual number
 MIN_SURE = 50  # candidates; with fewer, nothing is typical and nothing is dropped
 WINDOW_BINS = 2  # bins of the depth profile that have to be of ordinary depth together
-PILOT_SEEDS = 2000
 
 
 @dataclass(frozen=True)
@@ -50,23 +37,6 @@ class Typical:
 
     density: float
     depth: float
-
-
-class Marks(NamedTuple):
-    """What is known of some seeds, (n,) each, bool but for the first.
-
-    copies : float32, as in Seeds.  dense : they have k-mers enough.  few : they have few copies.
-    apart : they have many, but k-mers that may tell one copy of a repeat from the others.
-    """
-
-    copies: np.ndarray
-    dense: np.ndarray
-    few: np.ndarray
-    apart: np.ndarray
-
-    def sound(self, seeds: Seeds, blind: np.ndarray) -> np.ndarray:
-        """Mask of the dense seeds that are no product of repeats; blind : (n_reads,) bool, as from `indistinct`."""
-        return self.dense & (self.few | (self.apart & ~blind[seeds.query_id] & ~blind[seeds.target_id]))
 
 
 @dataclass(frozen=True)
@@ -91,31 +61,8 @@ class TileSeeds:
     dropped: dict[str, int]
 
 
-@dataclass(frozen=True)
-class TileMarks:
-    """What is known of the seeds of each part; partners of each read, (n_reads,): ordinary ones, and those set apart."""
-
-    parts: list[Marks]
-    ordinary: np.ndarray
-    others: np.ndarray
-
-
-@dataclass(frozen=True)
-class Gated:
-    """Seeds without chance matches and repeats; pilot : some from which the steps of extensions are chosen."""
-
-    seeds: Seeds
-    pilot: Seeds
-    n_seeds: int
-    dropped: dict[str, int]
-
-
 SEEDS = Result("seeds", TileSeeds, TILES)
 TYPICAL = Result("typical", Typical)
-MARKS = Result("marks", TileMarks, TILES)
-BLIND = Result("blind", np.ndarray)
-"""(n_reads,) bool, the reads in repeats whose copies cannot be told from each other."""
-GATED = Result("gate", Gated, TILES)
 
 
 def tile_profile(work: Work, tile: int) -> DepthProfile:
@@ -279,120 +226,3 @@ def learn_typical(
     density = np.empty(len(support))
     shared_by(threads)(lambda part: np.divide(*(x[slice(*part)] for x in (support, length, density))), len(support))
     return Typical(*(weighted_median(values, support, threads) for values in (density, depth)))
-
-
-# ---------------------------------------------------------------- neither chance nor repeat
-
-
-def mark(work: Work, tile: int) -> TileMarks:
-    """Which seeds are dense enough, of few copies, or set copies of a repeat apart; partners of the reads by these."""
-    typical, profile, n_reads = work.get(TYPICAL), tile_profile(work, tile), len(work.ids(tile))
-    found, params, threads = work.get(SEEDS, tile), work.params.seeds, work.params.run.threads
-    parts = found.parts
-
-    def mark_part(i: int) -> Marks:
-        return mark_seeds(parts[i], found.depths[i], typical, profile, params.density, params.max_copies)
-
-    marks = map_threads(mark_part, range(len(parts)), threads)
-    return TileMarks(
-        marks,
-        count_partners(parts, [part.dense & part.few for part in marks], n_reads, threads),
-        count_partners(parts, [part.apart for part in marks], n_reads, threads),
-    )
-
-
-def mark_seeds(
-    seeds: Seeds, depth: np.ndarray, typical: Typical, profile: DepthProfile, density: float, max_copies: float
-) -> Marks:
-    """What the depth around seeds and their support say.
-
-    Parameters
-    ----------
-    depth : (n,) float64, `lowest_depth` of the seeds.
-    density, max_copies : as in SeedParams.
-    """
-    times = copies(depth, typical).astype(np.float32)
-    dense, few = dense_enough(seeds, typical, density), times <= max_copies
-    return Marks(times, dense, few, set_apart(seeds, typical, profile) & dense & ~few)
-
-
-def copies(depth: np.ndarray, typical: Typical) -> np.ndarray:
-    """Depth in units of the usual one; 1 where that is unknown."""
-    return depth / typical.depth if typical.depth else np.ones(len(depth))
-
-
-def dense_enough(seeds: Seeds, typical: Typical, share: float) -> np.ndarray:
-    """Mask of the seeds whose support is at least `share` of what is typical for the length of their overlap."""
-    expected = np.minimum(typical.density * seeds.implied_length, MAX_MEMBERS / 2)
-    return seeds.n_support >= share * expected
-
-
-def set_apart(seeds: Seeds, typical: Typical, profile: DepthProfile) -> np.ndarray:
-    """Mask of the seeds in repeats with so many k-mers that they may tell one copy from the others."""
-    in_repeats = np.minimum(profile.repeats[seeds.query_id], profile.repeats[seeds.target_id]) > 0
-    return (
-        in_repeats & (seeds.n_support >= SURE_SUPPORT) & dense_enough(seeds, typical, APART_DENSITY) & (typical.density > 0)
-    )
-
-
-def count_partners(parts: list[Seeds], masks: list[np.ndarray], n_reads: int, threads: int = 1) -> np.ndarray:
-    """Number of best seeds in the masks that each read has, (n_reads,) int64."""
-
-    def of_part(i: int) -> np.ndarray:
-        rows = masks[i] & (parts[i].rank == 0)
-        query, target = (np.bincount(ids[rows], minlength=n_reads) for ids in (parts[i].query_id, parts[i].target_id))
-        return query + target
-
-    return sum(map_threads(of_part, range(len(parts)), threads), np.zeros(n_reads, np.int64))
-
-
-def find_blind(work: Work) -> np.ndarray:
-    """From the partners of all reads in all tiles."""
-    ordinary, others = work.summed(MARKS, "ordinary", "others")
-    return indistinct(ordinary, others, work.get(LINKED).profile)
-
-
-def indistinct(ordinary: np.ndarray, apart: np.ndarray, profile: DepthProfile) -> np.ndarray:
-    """Mask of the reads in repeats whose copies cannot be told from each other: they have too many partners for their depth.
-
-    Parameters
-    ----------
-    ordinary, apart : (n_reads,) partners of each read outside repeats, and those that k-mers in repeats suggest.
-    """
-    usual = np.median(ordinary[ordinary > 0]) if (ordinary > 0).any() else 0
-    return (apart > MOST_PARTNERS * usual) & (profile.repeats < 2)
-
-
-def gate(work: Work, tile: int) -> Gated:
-    """Seeds without chance matches and repeats, and some of them from which the steps of extensions are chosen."""
-    blind = work.get(BLIND) if work.is_whole else work.get(BLIND)[work.ids(tile)]
-    parts, marks = work.pop(SEEDS, tile).parts, work.pop(MARKS, tile).parts
-
-    def drop(i: int) -> tuple[int, int]:
-        part = replace(parts[i], copies=marks[i].copies)
-        kept = marks[i].sound(part, blind)
-        candidate = np.cumsum(begins_of_runs(*part.pairs)) - 1
-        still_there, linked = (np.bincount(candidate, rows) > 0 for rows in (marks[i].dense, kept))
-        parts[i] = part.take(kept)  # what is dropped leaves before all are joined
-        return int((~still_there).sum()), int((still_there & ~linked).sum())
-
-    numbers = np.array(map_threads(drop, range(len(parts)), work.params.run.threads)).reshape(-1, 2).sum(axis=0).tolist()
-    lengths = work.lengths(tile)
-    pilots = map_threads(lambda part: pilot_seeds(lengths, part), parts, work.params.run.threads)
-    joined, pilot = join_rows(parts, work.params.run.threads), pilot_seeds(lengths, join_rows(pilots))
-    return Gated(joined, pilot, len(joined), dict(zip((TOO_SPARSE, REPEAT), numbers, strict=True)))
-
-
-def pilot_seeds(lengths: np.ndarray, seeds: Seeds) -> Seeds:
-    """Some well-supported seeds, chosen by the lengths of their reads: the order of the reads does not matter.
-
-    lengths : (n_reads,) int32.
-    """
-    sure = np.flatnonzero((seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT))
-    lengths = lengths.astype(np.uint64)
-    query, target = lengths[seeds.query_id[sure]], lengths[seeds.target_id[sure]]
-    mixed = (query * target + query + target) * np.uint64(0x9E3779B97F4A7C15)
-    if len(sure) > PILOT_SEEDS:  # few are looked at, so not all are sorted
-        some = np.flatnonzero(mixed <= np.partition(mixed, PILOT_SEEDS - 1)[PILOT_SEEDS - 1])
-        sure, mixed = sure[some], mixed[some]
-    return seeds.take(sure[np.argsort(mixed, kind="stable")[:PILOT_SEEDS]])

@@ -32,7 +32,7 @@ from bellapy.engines.ends import End
 from bellapy.engines.trace import map_paths
 from bellapy.engines.trim import trim_paths
 from bellapy.jobs.overlap.align import ALL, ALL_JUDGED, Steps
-from bellapy.jobs.overlap.candidates import GATED
+from bellapy.jobs.overlap.gate import GATED
 from bellapy.jobs.overlap.geometry import SLACK, Geometry, clear_of, implied_ends, measure_geometry
 from bellapy.jobs.overlap.judging import IDENTITY, OTHER_COPY, OVERHANG, REASONS, SHORT
 from bellapy.jobs.overlap.other_copies import LIMITS, SHORTFALLS, SUMS, with_other_copies

@@ -11,7 +11,7 @@ import numpy as np
 
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.memory import Budget
-from bellapy.jobs.overlap import align, candidates, counting, linking, other_copies
+from bellapy.jobs.overlap import align, candidates, counting, gate, linking, other_copies
 from bellapy.jobs.overlap import filter as filtering
 from bellapy.jobs.overlap.align import Steps
 from bellapy.jobs.overlap.blocks import COUNTED, KEPT, LAYOUT, SETTINGS, learn_layout
@@ -78,13 +78,13 @@ COUNTING: Flow = (
 FINDING_CANDIDATES: Flow = (
     Round(candidates.SEEDS, candidates.find_seeds, spends=(KEPT,)),  # of A·Aᵀ
     Learn(candidates.TYPICAL, candidates.learn_from_sure),  # what sound candidates show
-    Round(candidates.MARKS, candidates.mark),
-    Learn(candidates.BLIND, candidates.find_blind),  # reads in repeats whose copies look the same
-    Round(candidates.GATED, candidates.gate, spends=(candidates.SEEDS, candidates.MARKS)),
+    Round(gate.MARKS, gate.mark),
+    Learn(gate.BLIND, gate.find_blind),  # reads in repeats whose copies look the same
+    Round(gate.GATED, gate.gate, spends=(candidates.SEEDS, gate.MARKS)),
 )
 ALIGNING: Flow = (
     Learn(align.STEPS, align.learn_steps),  # scores and X
-    Round(align.FIRST, align.align_first, spends=(candidates.GATED,)),
+    Round(align.FIRST, align.align_first, spends=(gate.GATED,)),
     *judged(align.FIRST_JUDGED),
     Round(
         align.ALL,
@@ -108,7 +108,7 @@ FILTERING: Flow = (
     Learn(filtering.SELECTED, filtering.select_overlaps),
 )
 IMPLYING: Flow = (
-    Round(filtering.OVERLAPS, filtering.imply, spends=(candidates.GATED,)),
+    Round(filtering.OVERLAPS, filtering.imply, spends=(gate.GATED,)),
     Learn(filtering.SELECTED, filtering.select_overlaps),
 )
 
@@ -280,9 +280,9 @@ def run_candidates(work: Work, launch: Launch = launch_here) -> None:
             work.total(candidates.SEEDS, "products"),
             work.total(candidates.SEEDS, "candidates"),
         )
-        stage.seeds = work.total(candidates.GATED, "n_seeds")
+        stage.seeds = work.total(gate.GATED, "n_seeds")
         report.dropped.add(work.dropped(candidates.SEEDS))
-        report.dropped.add(work.dropped(candidates.GATED))
+        report.dropped.add(work.dropped(gate.GATED))
     report.details.typical = work.get(candidates.TYPICAL)
     if n_kmers and not stage.seeds:
         logger.warning(

@@ -10,7 +10,7 @@ from cases import run
 from strategies import extend_seeds, make_reads, make_seeds, mutate, random_bases
 
 from bellapy.compute.resources import Resources
-from bellapy.jobs.overlap import align, candidates
+from bellapy.jobs.overlap import align, gate
 from bellapy.jobs.overlap.candidates import SURE_SUPPORT
 from bellapy.params import TILT_UNIT, ExtensionParams, Scoring
 
@@ -53,14 +53,14 @@ def test_tilt_lies_between_what_unrelated_sequence_and_homology_gain(sample):
 
 
 def test_the_order_of_reads_does_not_change_the_tilt(sample, monkeypatch):
-    monkeypatch.setattr(candidates, "PILOT_SEEDS", 30)
+    monkeypatch.setattr(gate, "PILOT_SEEDS", 30)
     reads, seeds = sample
     order = np.random.default_rng(0).permutation(len(seeds))
     assert align.choose_tilt(reads, seeds, Scoring(), Resources()) == align.choose_tilt(
         reads, seeds.take(order), Scoring(), Resources()
     )
-    assert set(candidates.pilot_seeds(reads.lengths, seeds).query_id) == set(
-        candidates.pilot_seeds(reads.lengths, seeds.take(order)).query_id
+    assert set(gate.pilot_seeds(reads.lengths, seeds).query_id) == set(
+        gate.pilot_seeds(reads.lengths, seeds.take(order)).query_id
     )
 
 

@@ -16,16 +16,12 @@ from bellapy.jobs.overlap.candidates import (
     SURE_SUPPORT,
     WINDOW_BINS,
     Typical,
-    copies,
-    count_partners,
-    dense_enough,
-    indistinct,
     learn_typical,
     lowest_depth,
-    mark_seeds,
     sure_values,
     usual_reference,
 )
+from bellapy.jobs.overlap.gate import copies, count_dropped, count_partners, dense_enough, indistinct, mark_seeds
 from bellapy.jobs.overlap.seeds import MAX_MEMBERS
 from bellapy.records import DepthProfile
 
@@ -188,7 +184,7 @@ def test_copies_of_a_repeat_that_can_be_told_apart(n_apart, kinds, kept):
     seeds, profile = repeats_of(10, n_apart, kinds)
 
     def sound(seeds):
-        marks = mark_seeds(seeds, 8.0 * seeds.copies, Typical(0.02, 8.0), profile, 0.0, 2.5)
+        marks = mark_seeds(seeds, 8.0 * seeds.copies, Typical(0.02, 8.0), profile.repeats, 0.0, 2.5)
         partners = (count_partners([seeds], [rows], 4) for rows in (marks.dense & marks.few, marks.apart))
         return marks.sound(seeds, indistinct(*partners, profile))
 
@@ -205,3 +201,29 @@ def test_depth_in_units_of_what_is_usual_for_the_reads():
     nobody_knows = make_profile([0, 1, 2, 3], np.full(3, 5, np.uint32), np.full(3, 100, np.uint32), reference=[0, 4, 0])
     assert lowest_depth(seeds, nobody_knows, 2.0).tolist() == [10, 5], "what is usual for most; what the other read tells"
     assert usual_reference(nobody_knows.reference) == 4 and usual_reference(np.zeros(3, np.float32)) == 1
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_partners_of_parts(rng, threads):
+    parts = [make_seeds(*rng.integers(0, 9, (2, n)), np.ones(n), np.zeros(n), np.zeros(n), 5) for n in (0, 40, 7, 1, 30)]
+    parts = [change_seeds(part, rank=rng.integers(0, 2, len(part))) for part in parts]
+    masks = [rng.random(len(part)) < 0.7 for part in parts]
+    expected = [0] * 9
+    for part, mask in zip(parts, masks, strict=True):
+        for i in np.flatnonzero(mask & (part.rank == 0)):
+            expected[part.query_id[i]] += 1
+            expected[part.target_id[i]] += 1
+    assert count_partners(parts, masks, 9, threads).tolist() == expected
+
+
+def test_candidates_of_which_nothing_is_left(rng):
+    pairs = np.sort(rng.integers(0, 3, (3, 200)), axis=1)
+    dense = rng.random(200) < 0.3
+    kept = dense & (rng.random(200) < 0.5)
+    of_pair: dict = {}
+    for i, pair in enumerate(zip(*pairs.tolist(), strict=True)):
+        of_pair.setdefault(pair, []).append((dense[i], kept[i]))
+    sparse = sum(not any(x for x, _ in rows) for rows in of_pair.values())
+    lost = sum(any(x for x, _ in rows) and not any(x for _, x in rows) for rows in of_pair.values())
+    assert count_dropped(*pairs, dense, kept) == (sparse, lost)
+    assert count_dropped(*pairs[:, :0], dense[:0], kept[:0]) == (0, 0)

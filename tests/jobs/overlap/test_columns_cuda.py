@@ -15,7 +15,7 @@ from bellapy.errors import DeviceError
 from bellapy.jobs.overlap import counting as count_rounds_module
 from bellapy.jobs.overlap import linking, repeats
 from bellapy.jobs.overlap.blocks import KEPT
-from bellapy.jobs.overlap.candidates import GATED
+from bellapy.jobs.overlap.gate import GATED
 from bellapy.jobs.overlap.linking import APART_KIND, DEEP, N_KINDS, ORDINARY, REPEAT
 from bellapy.jobs.overlap.pipeline import in_memory, run_candidates, run_counting
 from bellapy.jobs.overlap.repeats import Bins

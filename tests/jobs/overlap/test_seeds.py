@@ -14,7 +14,8 @@ from strategies import make_reads, mutate, random_bases, read_sets, simulate_rea
 
 from bellapy.compute.columns import join_rows
 from bellapy.compute.jit import njit
-from bellapy.jobs.overlap.candidates import SURE_SUPPORT, Typical, dense_enough, learn_typical, sure_values
+from bellapy.jobs.overlap.candidates import SURE_SUPPORT, Typical, learn_typical, sure_values
+from bellapy.jobs.overlap.gate import dense_enough
 from bellapy.jobs.overlap.geometry import clear_of, implied_ends
 from bellapy.jobs.overlap.products import make_key_layout, multiply, symbolic_product
 from bellapy.jobs.overlap.seeds import MAX_MEMBERS, choose_seeds, implied_overlap
