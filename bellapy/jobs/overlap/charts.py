@@ -74,12 +74,11 @@ class OverlapCharts:
             self._score_counts += np.histogram2d(spans, score, (self._grid, self._scores))[0].astype(np.int64)
 
     def _cover(self, read: np.ndarray, start: np.ndarray, end: np.ndarray) -> None:
-        row = self._row[read]
-        seen = row >= 0
-        length = np.maximum(self._lengths[read], 1)
-        first, last = (np.rint(x.astype(np.int64) * PLACES / length).astype(np.int64)[seen] for x in (start, end))
-        np.add.at(self._changes, (row[seen], first), 1)
-        np.add.at(self._changes, (row[seen], last), -1)
+        seen = np.flatnonzero(self._row[read] >= 0)
+        row, length = self._row[read[seen]], np.maximum(self._lengths[read[seen]], 1)
+        first, last = (np.rint(x[seen].astype(np.int64) * PLACES / length).astype(np.int64) for x in (start, end))
+        np.add.at(self._changes, (row, first), 1)
+        np.add.at(self._changes, (row, last), -1)
 
     def finish(self, report: RunReport) -> None:
         """Put the charts into the report."""
