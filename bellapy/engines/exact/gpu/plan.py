@@ -8,8 +8,9 @@ import numpy as np
 
 from bellapy.compute.gpu.ops import BOTH, SIMULATED, U32
 from bellapy.engines.exact.cpu import Task
-from bellapy.engines.exact.gpu.records import LAG, Kind, Packed
+from bellapy.engines.exact.gpu.records import LAG, NOT_MARKED, Kind, Packed
 from bellapy.engines.exact.gpu.tile_kernels import HIGHEST
+from bellapy.engines.exact.heights import Blocks, Heights
 from bellapy.engines.exact.rule import Scores
 
 LOOSE = 0.9  # of all tiles: with fewer that may matter there is one panel
@@ -19,7 +20,8 @@ WIDER = 3 / 2  # how many times as many tiles a panel has as there are warps, at
 class Sizes(NamedTuple):
     """How a matrix is cut; chosen by measurement.
 
-    registers, steps : as in Kind.  panel : tiles of a panel; 0: as `panel_edges` chooses.
+    registers, steps : as in Kind; powers of two, so that blocks of cells (heights.py) are made of whole strips, and of LAG
+    columns each.  panel : tiles of a panel; 0: as `panel_edges` chooses.
     """
 
     registers: int = 2 if SIMULATED else 16
@@ -141,6 +143,19 @@ def list_tasks(tiles: np.ndarray, edges: np.ndarray, share: int = 0, shares: int
         above = np.where((strips > 0)[:, None], inside[strips - 1], 0)
         parts.append(np.concatenate([strips[:, None], inside[strips], above], axis=1))
     return np.concatenate(parts).astype(np.int32)
+
+
+def blocks_by_strip(blocks: Blocks, n_strips: int, kind: Kind) -> tuple[np.ndarray, np.ndarray, np.uint32]:
+    """Bounds of blocks of cells as sweep_kernels.Matrix has them: `block_most`, `block_row`, `block_shift`."""
+    rows = (np.arange(n_strips) * rows_of(kind) // blocks.rows).astype(np.int32)
+    return blocks.most, rows, U32(min(31, (blocks.columns // LAG).bit_length() - 1))
+
+
+def marks_by_strip(marks: Heights, n_strips: int, kind: Kind) -> tuple[np.ndarray, np.uint32]:
+    """What is to be noted, as sweep_kernels.Matrix has it: `mark_row`, `mark_shift`."""
+    rows = np.full(n_strips, NOT_MARKED, np.int32)
+    rows[marks.rows // rows_of(kind) - 1] = np.arange(len(marks.rows))
+    return rows, U32(marks.columns.bit_length() - 1)
 
 
 class Kept(NamedTuple):

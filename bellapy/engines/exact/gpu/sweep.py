@@ -17,11 +17,13 @@ from bellapy.engines.exact.gpu.plan import (  # noqa: F401  # fits: for callers
     DEFAULT,
     Kept,
     Sizes,
+    blocks_by_strip,
     choose_kept,
     fits,
     highest,
     list_tasks,
     living_tiles,
+    marks_by_strip,
     pack_scores,
     panel_edges,
     rows_of,
@@ -29,6 +31,7 @@ from bellapy.engines.exact.gpu.plan import (  # noqa: F401  # fits: for callers
 from bellapy.engines.exact.gpu.records import LAG, NOT_KEPT, NUMBERS, Kind, Matrix, Results, Traffic
 from bellapy.engines.exact.gpu.rows import GpuRows, RowsPart
 from bellapy.engines.exact.gpu.sweep_kernels import make_kernel, shared_bytes
+from bellapy.engines.exact.heights import Heights, blank_marks
 from bellapy.engines.exact.rule import NONE
 from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import Devices
@@ -58,13 +61,12 @@ class GpuSweep:
     devices : where GPUs note what they did.  sizes : how the matrix is cut.  gpus : to use; None: all of the machine.
     """
 
-    marks = None  # as cpu.Ends has it: none are noted
-
     def __init__(self, task: Task, devices: Devices | None = None, sizes: Sizes = DEFAULT, gpus: list[Device] | None = None):
         self.task, self.sizes = task, sizes
         self.kind = Kind(sizes.registers, sizes.steps, bool((task.query >= UNKNOWN).any()))
         self._devices, self._gpus = devices or Devices(), gpus
         self._tiles = living_tiles(task, self.kind)
+        self._noted = blank_marks(task.marks, len(task.query), len(task.target))
         self.done = False
 
     def run(self, threads: int = 1, seconds: float | None = None) -> None:
@@ -146,20 +148,25 @@ class GpuSweep:
         def full(value: int, *shape: int, dtype=np.int32):
             return sent(np.full(shape, value, dtype))
 
+        most, block_row, block_shift = blocks_by_strip(task.bounds.blocks, n_strips, kind)
+        mark_row, mark_shift = marks_by_strip(self._noted, n_strips, kind)
         matrix = Matrix(
             sent(task.query), sent(task.target), sent(left), sent(task.borders.left_gap), sent(highest(left, rows_of(kind))),
             sent(highest(task.bounds.query, rows_of(kind))), sent(highest(task.bounds.target, LAG)), sent(self._tiles),
-            sent(self._kept.places), not task.seek,
+            sent(most), sent(block_row), block_shift, sent(self._kept.places), sent(mark_row), mark_shift, not task.seek,
         )  # fmt: skip
         traffic = Traffic(
             sent(tasks), full(0, 1), full(0, n_strips), sent(top), full(-1, (m + 2 * LAG - 2) // LAG), shared.state,
             shared.numbers, shared.handed, full(task.known, 1),
         )  # fmt: skip
         rows = driver.device_array((max(1, self._kept.n), 2), np.int32, stream=stream)
-        fill_bytes(rows, EMPTY_BYTE, stream)
+        n_marks, groups = self._noted.values.shape
+        marks = driver.device_array((max(1, n_marks), groups), np.int32, stream=stream)
+        for array in (rows, marks):
+            fill_bytes(array, EMPTY_BYTE, stream)
         found, reach = np.full((n_strips, WARP, 3), NONE, np.int32), np.tile(np.array([m, 0], np.int32), (n_strips, 1))
         results = Results(
-            sent(found), sent(reach), full(0, n_strips, dtype=np.int64), full(NONE, m + 1), full(NONE, n + 1), rows
+            sent(found), sent(reach), full(0, n_strips, dtype=np.int64), full(NONE, m + 1), full(NONE, n + 1), rows, marks
         )  # fmt: skip
         stream.synchronize()
         return _Part(device, matrix, traffic, results)
@@ -168,9 +175,12 @@ class GpuSweep:
         """Fetch the results; note what each GPU did."""
         task, fetched = self.task, []
         for part in self._parts:
-            arrays: tuple[Any, ...] = part.results[:-1]
+            arrays: tuple[Any, ...] = part.results[:-2]
+            marks: tuple[Any, ...] = part.results[-1:] if self.marks else ()
             with driver.gpus[part.device.gpu.index]:
                 fetched.append([array.copy_to_host() for array in arrays])
+                for array in marks:
+                    np.maximum(self._noted.values, array.copy_to_host(), out=self._noted.values)
             part.device.note(cells=int(fetched[-1][2].sum()), kernel_s=self.seconds)
         found, reach, n_cells, rows, columns = zip(*fetched, strict=True)
         self.best = best_of(np.concatenate(found).reshape(-1, 3), task.known)
@@ -190,6 +200,11 @@ class GpuSweep:
         return np.ascontiguousarray(reach.T[rows]).astype(np.int32)
 
     @property
+    def marks(self) -> Heights | None:
+        """As cpu.Ends has it."""
+        return self._noted if self.task.marks[0] else None
+
+    @property
     def share_done(self) -> float:
         return float(self.done)
 
@@ -200,12 +215,14 @@ class GpuSweep:
     def state(self) -> dict[str, np.ndarray]:
         """What a finished sweep that keeps no rows has found, for `restore`."""
         names = "best", "reach", "last_row", "last_column"
-        return {name: getattr(self, name) for name in names} | {"step": np.array(1), "n_cells": np.array(self.n_cells)}
+        numbers = {"step": np.array(1), "n_cells": np.array(self.n_cells)}
+        return {name: getattr(self, name) for name in names} | numbers | {"marks": self._noted.values}
 
     def restore(self, state) -> None:
         """Take over a `state` of a sweep of the same task."""
         for name in ("best", "reach", "last_row", "last_column"):
             setattr(self, name, state[name])
+        self._noted = self._noted._replace(values=state["marks"])
         self.n_cells, self.done = int(state["n_cells"]), True
 
 

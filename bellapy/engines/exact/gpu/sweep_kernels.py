@@ -24,6 +24,7 @@ from bellapy.engines.exact.gpu.border_kernels import (
     highest_border,
     leave_state,
     load_tops,
+    note_highest,
     take_state,
 )
 from bellapy.engines.exact.gpu.records import LAG, Best, Cells, Flow, Kind, Place, Tile, Walk
@@ -250,7 +251,9 @@ def make_kernel(registers: int, steps: int, masked: bool):
                         flow, best = _step_through(matrix, results, job, cells, flow, scratch, best, INSIDE, rule, KIND)
                     sync_warp()
                     walk = Walk(most, True, flow)
-                    flush(matrix, traffic, results, place, most, words, U32(at + U32(W + SPARE)), rule, KIND)
+                    bottoms = U32(at + U32(W + SPARE))
+                    flush(matrix, traffic, results, place, most, words, bottoms, rule, KIND)
+                    note_highest(matrix, results, place, most, words, bottoms, rule, KIND)
                     _count(matrix, results, place, KIND)
                     if best.score > reached:
                         cuda.atomic.max(traffic.best, 0, best.score)
