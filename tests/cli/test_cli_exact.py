@@ -15,8 +15,11 @@ import pytest
 from cases import listing, options_of, run
 
 from bellapy import params
+from bellapy.engines.exact import align
+from bellapy.engines.exact.align import bound_above
 from bellapy.io import workdir
 from bellapy.jobs.exact import pipeline
+from bellapy.report.run_report import Devices
 
 SEED = 11
 DEFAULTS = params.ExactParams()
@@ -88,6 +91,33 @@ def test_paf_on_both_strands(here, mode):
     start, end, t_start, t_end = (int(reverse[k]) for k in (2, 3, 7, 8))
     parts = reverse_complement(query[start:end]), reverse_complement(target)[t_start:t_end]
     assert naive_exact.rescore(*parts, operations(rc_tags["cg"][2:]), *scores) == int(rc_tags["AS"][2:])
+
+
+@pytest.mark.parametrize("mode", params.MODES)
+@pytest.mark.parametrize("forward, reverse", [(400, 100), (400, 390), (390, 400), (100, 400), (400, 400), (0, 300), (0, 0)])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_bounds_of_the_second_strand_made_before_the_first_is_done(here, monkeypatch, mode, forward, reverse, is_known):
+    """The same alignment and the same score to beat, whichever strand is the better one, and whatever was known before."""
+    rng = np.random.default_rng(forward + reverse)
+    target = "".join(rng.choice(list("ACGT"), 400))
+    (here / "q.fa").write_text(f">q\n{target[:forward]}C{reverse_complement(target)[:reverse]}\n")
+    (here / "t.fa").write_text(f">t\n{target}\n")
+    if not is_known:
+        monkeypatch.setattr(align, "lower_bound", lambda *_: -3000 if mode == "global" else 1)
+    command = ["exact", "q.fa", "t.fa", "--mode", mode, "-t", "4", "--report", "r.json"]
+    results = []
+    for early in (False, True):
+        made = []
+        with monkeypatch.context() as patch:
+            if early:
+                patch.setattr(pipeline, "_gpus", lambda *_: Devices())
+            patch.setattr(pipeline, "bound_above", lambda *given, **on: made.append(given[-2]) or bound_above(*given, **on))
+            assert run(*command, "-o", f"{early}.paf").code == 0
+        stages = json.loads((here / "r.json").read_text())["stages"]
+        results.append((here / f"{early}.paf").read_text())
+        results[-1] += str([(x.get("score"), x["lower_bound"]) for x in stages if x["stage"].startswith("align")])
+        assert len(made) <= early and (mode == "global" or early <= len(made))
+    assert results[0] == results[1]
 
 
 def test_a_strand_alone(here):
