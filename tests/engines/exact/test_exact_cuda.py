@@ -27,7 +27,17 @@ from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.compute.gpu.pool import pool
 from bellapy.engines.exact.gpu import plan as cuda_plan
 from bellapy.engines.exact.gpu import sweep as cuda
-from bellapy.engines.exact.gpu.plan import DEFAULT, Sizes, choose_kept, fits, list_tasks, living_tiles, panel_edges, rows_of
+from bellapy.engines.exact.gpu.plan import (
+    DEFAULT,
+    Sizes,
+    choose_kept,
+    fits,
+    keep_busy,
+    list_tasks,
+    living_tiles,
+    panel_edges,
+    rows_of,
+)
 from bellapy.engines.exact.gpu.records import LAG, NOT_KEPT, Kind
 from bellapy.engines.exact.gpu.sweep import GpuSweep, best_of
 
@@ -198,6 +208,19 @@ def test_noted_scores_leave_little_to_the_sweep_back(rng, less):
         sweep.run()
     assert tuple(sweeps_back[0].best) == tuple(sweeps_back[1].best) and sweeps_back[0].best[0] == forth.best[0]
     assert sweeps_back[1].n_cells < 0.8 * sweeps_back[0].n_cells
+
+
+def test_strips_are_low_where_few_can_work_at_a_time(rng, monkeypatch):
+    if SIMULATED:
+        monkeypatch.setattr(cuda, "LOW", Sizes(registers=2 * DEFAULT.registers))  # another number of rows
+    query, target = (rng.integers(0, 4, k).astype(np.uint8) for k in (STRIP - 5, LAG + 3))
+    sweep = GpuSweep(task_of(query, target, SCORES[0], "global"))
+    sweep.run()
+    high, _, _ = naive_exact.tables(text(query), text(target), *SCORES[0], "global")
+    assert sweep.kind.registers == cuda.LOW.registers != DEFAULT.registers
+    assert sweep.last_row.tolist() == high[-1] and sweep.last_column.tolist() == [row[-1] for row in high]
+    wide, narrow = np.tile(np.array([0, 19_150]), (4000, 1)), 4 * np.arange(4000)[:, None] + [0, 300]
+    assert keep_busy(wide, 1056) and not keep_busy(narrow, 1056) and keep_busy(narrow, 40)
 
 
 def test_a_sweep_is_kept_for_later(rng):

@@ -30,6 +30,9 @@ class Sizes(NamedTuple):
 
 
 DEFAULT = Sizes()
+LOW = Sizes(registers=2 if SIMULATED else 8)
+"""Where few strips can work at a time: then the tiles along the best alignment, which follow one another, take the time, and
+those of lower strips take less."""
 
 
 def rows_of(kind: Kind) -> int:
@@ -109,6 +112,18 @@ def living_tiles(task: Task, kind: Kind) -> np.ndarray:
     end = np.where(last < 0, 0, (at + LAG - 1 + last - 1) // kind.steps + 1)
     begin = np.minimum.accumulate(begin[::-1])[::-1]
     return np.stack([begin, np.maximum(begin, np.maximum.accumulate(end))], axis=1).astype(np.int32)
+
+
+def keep_busy(tiles: np.ndarray, warps: int) -> bool:
+    """Whether so many warps are worth it: those that only wait slow the others down.
+
+    tiles : `living_tiles`.  A strip begins when the one above is done with its first tile.  Some strips always wait, so half
+    as many again as there are warps should be there.
+    """
+    n, tiles = len(tiles), tiles.astype(np.int64)
+    apart = 1 + max(0, int(tiles[-1, 0] - tiles[0, 0])) / n
+    at_work = min(n, float((tiles[:, 1] - tiles[:, 0]).mean()) / apart)
+    return 2 * at_work >= 3 * warps
 
 
 def panel_edges(tiles: np.ndarray, warps: int, n_gpus: int = 1, width: int = 0) -> np.ndarray:

@@ -15,12 +15,14 @@ from bellapy.compute.gpu.pool import Device, pool
 from bellapy.engines.exact.cpu import Task
 from bellapy.engines.exact.gpu.plan import (  # noqa: F401  # fits: for callers
     DEFAULT,
+    LOW,
     Kept,
     Sizes,
     blocks_by_strip,
     choose_kept,
     fits,
     highest,
+    keep_busy,
     list_tasks,
     living_tiles,
     marks_by_strip,
@@ -58,14 +60,15 @@ def is_packed() -> bool:
 class GpuSweep:
     """A sweep on GPUs; `run` does it as a whole.
 
-    devices : where GPUs note what they did.  sizes : how the matrix is cut.  gpus : to use; None: all of the machine.
+    devices : where GPUs note what they did.  sizes : how the matrix is cut; None: as suits it.  gpus : to use; None: all of
+    the machine.
     """
 
-    def __init__(self, task: Task, devices: Devices | None = None, sizes: Sizes = DEFAULT, gpus: list[Device] | None = None):
-        self.task, self.sizes = task, sizes
-        self.kind = Kind(sizes.registers, sizes.steps, bool((task.query >= UNKNOWN).any()))
+    def __init__(
+        self, task: Task, devices: Devices | None = None, sizes: Sizes | None = None, gpus: list[Device] | None = None
+    ):  # fmt: skip
+        self.task, self._sizes = task, sizes
         self._devices, self._gpus = devices or Devices(), gpus
-        self._tiles = living_tiles(task, self.kind)
         self._noted = blank_marks(task.marks, len(task.query), len(task.target))
         self.done = False
 
@@ -78,8 +81,13 @@ class GpuSweep:
         self.done = True
 
     def _run(self, gpus: list[Device]) -> None:
-        blocks = self._blocks(min(gpu.processors for gpu in gpus))
-        edges = panel_edges(self._tiles, blocks * WARPS, len(gpus), self.sizes.panel)
+        processors = min(gpu.processors for gpu in gpus)
+        most = BLOCKS * processors
+        self._cut(self._sizes or DEFAULT)
+        if not self._sizes and not keep_busy(self._tiles, most * WARPS):
+            self._cut(LOW)
+        blocks = most if keep_busy(self._tiles, most * WARPS) else processors
+        edges = panel_edges(self._tiles, blocks * WARPS, len(gpus), self._sizes.panel if self._sizes else 0)
         gpus = gpus[: len(edges) - 1]
         self._kept = self._choose_kept(gpus)
         with driver.gpus[gpus[0].gpu.index]:
@@ -102,16 +110,10 @@ class GpuSweep:
         if not self.task.every:
             self._parts = []
 
-    def _blocks(self, processors: int) -> int:
-        """Blocks of a GPU: one a processor unless enough strips can work at a time for more.
-
-        Warps that only wait slow the others down, and some always do: half as many strips again are enough.  A strip begins
-        when the one above is done with its first tile.
-        """
-        n, tiles = len(self._tiles), self._tiles.astype(np.int64)
-        apart = 1 + max(0, int(tiles[-1, 0] - tiles[0, 0])) / n
-        working = min(n, float((tiles[:, 1] - tiles[:, 0]).mean()) / apart)
-        return processors * (1 if 2 * working < 3 * processors * BLOCKS * WARPS else BLOCKS)
+    def _cut(self, sizes: Sizes) -> None:
+        """Cut the matrix into strips and tiles."""
+        self.kind = Kind(sizes.registers, sizes.steps, bool((self.task.query >= UNKNOWN).any()))
+        self._tiles = living_tiles(self.task, self.kind)
 
     def _launch(self, part: _Part, blocks: int, traffic: Traffic) -> float:
         """Start the kernel on a part's GPU; the seconds it took to compile."""
