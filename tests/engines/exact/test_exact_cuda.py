@@ -193,7 +193,8 @@ def test_the_highest_scores_of_rows_are_noted(rng, mode, panels, shares):
 
 @pytest.mark.parametrize("less", [0, 1])
 def test_noted_scores_leave_little_to_the_sweep_back(rng, less):
-    """The same best cell as without them and without bounds along the sequences; with the score known, or one less."""
+    """The same best cell and kept rows as without them and without bounds along the sequences; with the score known, or one
+    less."""
     query = rng.integers(0, 4, 4 * STRIP + 9).astype(np.uint8)
     flank = rng.integers(0, 4, 3 * STRIP).astype(np.uint8)
     target = np.concatenate([flank, evolved(rng, query, 0.03), flank[: STRIP // 2]])
@@ -201,13 +202,23 @@ def test_noted_scores_leave_little_to_the_sweep_back(rng, less):
     known, (n, m) = int(forth.best[0]) - less, forth.best[1:].tolist()
     behind = heights.reversed_heights(forth.marks, n, m)
     back = task_of(query[:n][::-1].copy(), target[:m][::-1].copy(), SCORES[0], "local", known)
-    back = back._replace(borders=end_borders(SCORES[0], n, m), floor=False)
+    back = back._replace(borders=end_borders(SCORES[0], n, m), floor=False, every=STRIP)
     blocks = heights.bound_blocks(behind, n, m, SCORES[0], STRIP)
     sweeps_back = [GpuSweep(task) for task in (back, back._replace(bounds=back.bounds._replace(blocks=blocks)))]
     for sweep in sweeps_back:
         sweep.run()
     assert tuple(sweeps_back[0].best) == tuple(sweeps_back[1].best) and sweeps_back[0].best[0] == forth.best[0]
     assert sweeps_back[1].n_cells < 0.8 * sweeps_back[0].n_cells
+    score, *cell = sweeps_back[0].best.tolist()
+    all_rows, rows = (sweep.special_rows() for sweep in sweeps_back)
+    windows = rows.windows
+    assert (windows.end - windows.begin < all_rows.windows.end - all_rows.windows.begin).any()
+    for row in rows.rows[rows.rows < cell[0]].tolist():
+        column, _ = at = rows.highest(row)
+        assert at == all_rows.highest(row)
+        begin, *values = rows.get(row, cell[1], Cell(*cell, False, score))
+        its_begin, *its_values = all_rows.get(row, cell[1], Cell(*cell, False, score))
+        assert [x[column - begin] for x in values] == [x[column - its_begin] for x in its_values]
 
 
 def test_strips_are_low_where_few_can_work_at_a_time(rng, monkeypatch):

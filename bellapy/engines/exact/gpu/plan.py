@@ -186,6 +186,11 @@ class Kept(NamedTuple):
     places: np.ndarray
     n: int
 
+    def within(self, begin: np.ndarray, end: np.ndarray) -> Kept:
+        """The same without what was not computed; begin, end : (n_strips,) columns of each strip that were."""
+        first = np.maximum(self.first, begin[self.strips])
+        return self._replace(first=first, last=np.maximum(first, np.minimum(self.last, end[self.strips])))
+
 
 def choose_kept(tiles: np.ndarray, m: int, kind: Kind, every: int, most: int, not_kept: int) -> Kept:
     """Keep the last rows of every so many strips that they take no more than `most` entries; every : 0 keeps none.

@@ -187,7 +187,8 @@ class GpuSweep:
         found, reach, n_cells, rows, columns = zip(*fetched, strict=True)
         self.best = best_of(np.concatenate(found).reshape(-1, 3), task.known)
         self.n_cells = int(sum(x.sum() for x in n_cells))
-        self.reach = self._by_task_rows(np.min([x[:, 0] for x in reach], axis=0), np.max([x[:, 1] for x in reach], axis=0))
+        computed = np.min([x[:, 0] for x in reach], axis=0), np.max([x[:, 1] for x in reach], axis=0)
+        self.reach, self._kept = self._by_task_rows(*computed), self._kept.within(*computed)
         self.last_row, self.last_column = np.max(rows, axis=0), np.max(columns, axis=0)
         self.last_row[0], self.last_column[0] = task.borders.left[-1], task.borders.top[-1]
 
