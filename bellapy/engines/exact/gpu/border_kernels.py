@@ -5,6 +5,8 @@ Every function works for one warp.
 
 from __future__ import annotations
 
+from numba import cuda
+
 from bellapy.compute.gpu.ops import I32, U32, WARP, inlined
 from bellapy.engines.exact.gpu.records import ALIVE, BASE, CORNER, LAG, NOT_KEPT, NOT_MARKED, TOP_GAP, TOP_HIGH, Flow, Walk
 from bellapy.engines.exact.gpu.tile_kernels import (
@@ -112,7 +114,7 @@ def note_highest(matrix, results, place, base, words, at, rule, kind):
                     most = max(most, _high_below(words[at + U32(k)], k, base, rule, kind))
             most = highest_of_warp(I32(most))
             if place.lane == 0:
-                results.marks[row, group] = max(results.marks[row, group], most)
+                cuda.atomic.max(results.marks, (row, group), most)
             begin = stop
 
 
