@@ -15,6 +15,7 @@ import pytest
 from cases import listing, options_of, run
 
 from bellapy import params
+from bellapy.cli import exact as cli
 from bellapy.engines.exact import align
 from bellapy.engines.exact.align import bound_above
 from bellapy.io import workdir
@@ -118,6 +119,18 @@ def test_bounds_of_the_second_strand_made_before_the_first_is_done(here, monkeyp
         results[-1] += str([(x.get("score"), x["lower_bound"]) for x in stages if x["stage"].startswith("align")])
         assert len(made) <= early and (mode == "global" or early <= len(made))
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    "device, cells, is_woken", [("cpu", 0, 0), ("auto", 0, 1), ("auto", 1 << 30, 0), ("cuda", 1 << 30, 1)]
+)
+def test_gpus_are_woken_where_one_may_be_worth_it(here, monkeypatch, device, cells, is_woken):
+    woken = []
+    monkeypatch.setattr(cli, "wake", lambda: woken.append(1))
+    monkeypatch.setattr(cli, "GPU_CELLS", cells)
+    monkeypatch.setattr(pipeline, "_gpus", lambda *_: None)
+    assert run("exact", "a.fa", "b.fa", "--device", device).code == 0
+    assert len(woken) == is_woken
 
 
 def test_a_strand_alone(here):

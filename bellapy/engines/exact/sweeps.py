@@ -17,6 +17,7 @@ from bellapy.engines.exact.band import EVERY as EVERY_LINE
 from bellapy.engines.exact.band import BandSweep, is_connected
 from bellapy.engines.exact.cpu import Bounds, Sweep, Task
 from bellapy.engines.exact.line_state import ROWS
+from bellapy.params.exact import GPU_CELLS
 from bellapy.report.log import logger
 from bellapy.report.run_report import Devices
 
@@ -24,9 +25,6 @@ SIZES = 32, 64, 128
 """Sizes of tiles; the larger ones where enough of them lie on a wavefront."""
 
 EVERY = 512  # rows between special rows, as long as memory allows
-GPU_CELLS = 1 << 33
-"""Fewer cells are computed by a CPU before a GPU is ready."""
-
 GPU_WIDTH, GPU_THREADS = 1 << 12, 4
 """Cells of a row, on average, for each of up to so many threads, of which lines take as long as a GPU: its strips of rows
 wait for each other.  Wider lines are not shared by threads."""

@@ -14,7 +14,7 @@ from bellapy.compute.gpu.devices import choose_device
 from bellapy.engines.exact.align import Alignment, Reached, Work, align_one, bound_above
 from bellapy.engines.exact.bounds import Region
 from bellapy.engines.exact.rule import Scores
-from bellapy.engines.exact.sweeps import GPU_CELLS, Sweeper
+from bellapy.engines.exact.sweeps import Sweeper
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.fastx import load_reads
 from bellapy.io.outputs import ending_of
@@ -23,6 +23,7 @@ from bellapy.jobs.exact.charts import make_charts
 from bellapy.jobs.exact.output import FORMATS, Pair, write_alignment
 from bellapy.jobs.exact.plot import draw_plot
 from bellapy.params import ExactParams, RunParams
+from bellapy.params.exact import GPU_CELLS
 from bellapy.report.log import logger
 from bellapy.report.pictures import check_plot
 from bellapy.report.progress import progress
