@@ -16,7 +16,7 @@ from cases import listing, options_of, run
 
 from bellapy import params
 from bellapy.cli import exact as cli
-from bellapy.engines.exact import align
+from bellapy.engines.exact import align, cpu, sweeps
 from bellapy.engines.exact.align import bound_above
 from bellapy.io import workdir
 from bellapy.jobs.exact import pipeline
@@ -105,6 +105,12 @@ def test_bounds_of_the_second_strand_made_before_the_first_is_done(here, monkeyp
     (here / "t.fa").write_text(f">t\n{target}\n")
     if not is_known:
         monkeypatch.setattr(align, "lower_bound", lambda *_: -3000 if mode == "global" else 1)
+
+    def sweep_like_gpus(sweeper, name, task):
+        return sweeper._finish(name, cpu.Sweep(task._replace(every=64 if task.every else 0)))
+
+    monkeypatch.setattr(sweeps.Sweeper, "_uses_gpus", lambda sweeper, task: bool(sweeper.devices))
+    monkeypatch.setattr(sweeps.Sweeper, "_sweep_on_gpus", sweep_like_gpus)
     command = ["exact", "q.fa", "t.fa", "--mode", mode, "-t", "4", "--report", "r.json"]
     results = []
     for early in (False, True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -88,7 +87,7 @@ class _Pair(NamedTuple):
 
 def align_one(
     query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, *, beat: int | None = None, with_path: bool = True,
-    sweeper: Sweeper = ALONE, region: Region | None = None, bounded: Callable[[int], object] | None = None,
+    sweeper: Sweeper = ALONE, region: Region | None = None,
 ) -> tuple[Alignment | Reached | None, Work]:  # fmt: skip
     """The optimal alignment of two sequences.
 
@@ -99,7 +98,6 @@ def align_one(
     beat : only a higher score is wanted.
     sweeper : threads, memory and devices to use; one thread by default.
     region : what `bound_above` has told of this pair, for a score that is no higher than `beat`.
-    bounded : is told the score that is known to be reached, when all that is left to do is to sweep and to trace.
 
     Returns
     -------
@@ -125,8 +123,6 @@ def align_one(
     known, upper = region.known, upper_bound(region)
     if upper < known:
         return None, Work(known, upper, 0, 0, np.zeros((0, 2), np.int32), BLOCK, False)
-    if bounded:
-        bounded(known)
     if mode == "global":
         alignment, sweep = _align_back(pair, sweeper, region, (n, m), None, least, with_path)
         return alignment, Work(known, upper, 0, sweep.n_cells, sweep.reach, sweep.task.size, True)

@@ -57,11 +57,16 @@ def _tell_nobody(stage: str, share: float) -> None:
     pass
 
 
+def _do_nothing(known: int) -> None:
+    pass
+
+
 class Sweeper(NamedTuple):
     """What sweeps may use.
 
     budget : bytes for special rows.  journal : keeps their states.  watch : is told the stage and the share of it that is
-    done.  devices : where GPUs note what they do; None: they are not used.
+    done.  devices : where GPUs note what they do; None: they are not used.  beside : is told the score that is known when
+    GPUs begin to sweep, and may begin other work for the CPU.
     """
 
     threads: int = 1
@@ -69,6 +74,7 @@ class Sweeper(NamedTuple):
     journal: Journal | None = None
     watch: Watch = _tell_nobody
     devices: Devices | None = None
+    beside: Callable[[int], object] = _do_nothing
 
     def sweep(self, name: str, task: Task, make_bounds: MakeBounds, keep_ends: bool = False) -> Any:
         """A finished sweep.
@@ -79,6 +85,7 @@ class Sweeper(NamedTuple):
         bounds, every = make_bounds(ROWS), task.every
         task = task._replace(bounds=bounds, size=ROWS, every=EVERY_LINE if every else 0)
         if self._uses_gpus(task):
+            self.beside(task.known)
             return self._sweep_on_gpus(f"{name}_gpu", task)
         if is_narrow(task, self.threads, keep_ends):
             return self._finish(f"{name}_lines", BandSweep(task, self.budget, keep_ends))

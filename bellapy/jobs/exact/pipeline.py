@@ -166,28 +166,29 @@ def align_strands(pair: Pair, params: ExactParams, request: Request, report: Run
     scores = Scores(params.match, params.mismatch, params.gap_open, params.gap_extend)
     devices, threads = _gpus(pair, request.run.device, report), request.run.threads
     strands, early = STRANDS[params.strand], list[Future[Region]]()
-    may_begin = devices is not None and len(strands) > 1 and threads >= EARLY_THREADS
     best: Found | None = None
 
     def bound_second(known: int) -> Region:
         return bound_above(pair.oriented(strands[1]), pair.target, scores, params.mode, known, threads, on_gpu=True)
 
-    with ThreadPoolExecutor(1) as beside:
+    def begin_second(known: int) -> None:
+        if best is None and not early and len(strands) > 1 and threads >= EARLY_THREADS:
+            early.append(other.submit(bound_second, known))
+
+    with ThreadPoolExecutor(1) as other:
         for strand in strands:
             label = "align" if strand > 0 else "align reverse complement"
             with report.stage(AlignStage(label)) as stage, show_stages() as watch:
                 beat = best.alignment.score if best and best.alignment else None
                 journal = StrandJournal(request.work, strand) if request.work else None
-                sweeper = Sweeper(threads=threads, journal=journal, watch=watch, devices=devices)
+                sweeper = Sweeper(threads=threads, journal=journal, watch=watch, devices=devices, beside=begin_second)
                 alignment, work = align_one(
                     pair.oriented(strand), pair.target, scores, params.mode, beat=beat, with_path=not request.score_only,
                     sweeper=sweeper, region=early[0].result() if early else None,
-                    bounded=(lambda known: early.append(beside.submit(bound_second, known))) if may_begin else None,
                 )  # fmt: skip
                 _count(stage, pair, alignment, work)
                 if not alignment and beat is not None:
                     logger.info("the reverse complement has no alignment that scores above %d", beat)
-            may_begin = False
             if best is None or alignment:
                 best = Found(alignment, strand, work)
     assert best is not None  # there is one strand at least
