@@ -177,15 +177,15 @@ def test_alignments_are_those_of_the_definition(rng, mode, monkeypatch):
 @pytest.mark.parametrize("mode, panels, shares", [("local", 1, 1), ("global", 3, 1), ("local", 2, 2)])
 def test_the_highest_scores_of_rows_are_noted(rng, mode, panels, shares):
     """The true ones, by groups of columns that are wider than tiles or not; also where panels are dealt to several GPUs."""
-    query = rng.integers(0, 4, 4 * STRIP + 5).astype(np.uint8)
-    target = evolved(rng, query, 0.2)[: 3 * STRIP + 3]
+    query = rng.integers(0, 4, 2 * STRIP + 5).astype(np.uint8)
+    target = evolved(rng, query, 0.2)[: STRIP + 3]
     columns = LAG if shares == 1 else 4 * LAG
-    task, kind = task_of(query, target, SCORES[0], mode, marks=(2 * STRIP, columns)), Kind(*DEFAULT[:2], False)
+    task, kind = task_of(query, target, SCORES[0], mode, marks=(STRIP, columns)), Kind(*DEFAULT[:2], False)
     sizes = Sizes(panel=-(-int(living_tiles(task, kind).max()) // panels))
     sweep = GpuSweep(task, sizes=sizes, gpus=[pool().devices[0]] * shares)
     sweep.run()
     high = np.array(naive_exact.tables(text(query), text(target), *SCORES[0], mode)[0])
-    assert sweep.marks.rows.tolist() == [2 * STRIP, 4 * STRIP] and sweep.marks.columns == columns
+    assert sweep.marks.rows.tolist() == [STRIP, 2 * STRIP] and sweep.marks.columns == columns
     for row, values in zip(sweep.marks.rows, sweep.marks.values, strict=True):
         highest = [high[row, g + 1 : g + columns + 1].max(initial=NONE) for g in range(0, len(target) + 1, columns)]
         assert values.tolist() == highest
@@ -195,8 +195,8 @@ def test_the_highest_scores_of_rows_are_noted(rng, mode, panels, shares):
 def test_noted_scores_leave_little_to_the_sweep_back(rng, less):
     """The same best cell and kept rows as without them and without bounds along the sequences; with the score known, or one
     less."""
-    query = rng.integers(0, 4, 4 * STRIP + 9).astype(np.uint8)
-    flank = rng.integers(0, 4, 3 * STRIP).astype(np.uint8)
+    query = rng.integers(0, 4, 3 * STRIP + 9).astype(np.uint8)
+    flank = rng.integers(0, 4, 2 * STRIP).astype(np.uint8)
     target = np.concatenate([flank, evolved(rng, query, 0.03), flank[: STRIP // 2]])
     forth = swept(query, target, SCORES[0], "local", marks=(STRIP, LAG))
     known, (n, m) = int(forth.best[0]) - less, forth.best[1:].tolist()
