@@ -8,6 +8,8 @@ from bellapy.params.fields import ALIGNMENT, About, check, fields_of, given_valu
 
 MODES = ("local", "global", "semiglobal")
 STRANDS = ("both", "forward", "reverse")
+GPU_CELLS = 1 << 33
+"""Fewer cells are computed by a CPU before a GPU is ready."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,12 @@ import pytest
 from cases import listing, options_of, run
 
 from bellapy import params
+from bellapy.cli import exact as cli
+from bellapy.engines.exact import align, cpu, sweeps
+from bellapy.engines.exact.align import bound_above
 from bellapy.io import workdir
 from bellapy.jobs.exact import pipeline
+from bellapy.report.run_report import Devices
 
 SEED = 11
 DEFAULTS = params.ExactParams()
@@ -88,6 +92,51 @@ def test_paf_on_both_strands(here, mode):
     start, end, t_start, t_end = (int(reverse[k]) for k in (2, 3, 7, 8))
     parts = reverse_complement(query[start:end]), reverse_complement(target)[t_start:t_end]
     assert naive_exact.rescore(*parts, operations(rc_tags["cg"][2:]), *scores) == int(rc_tags["AS"][2:])
+
+
+@pytest.mark.parametrize("mode", params.MODES)
+@pytest.mark.parametrize("forward, reverse", [(400, 100), (400, 390), (390, 400), (100, 400), (400, 400), (0, 300), (0, 0)])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_bounds_of_the_second_strand_made_before_the_first_is_done(here, monkeypatch, mode, forward, reverse, is_known):
+    """The same alignment and the same score to beat, whichever strand is the better one, and whatever was known before."""
+    rng = np.random.default_rng(forward + reverse)
+    target = "".join(rng.choice(list("ACGT"), 400))
+    (here / "q.fa").write_text(f">q\n{target[:forward]}C{reverse_complement(target)[:reverse]}\n")
+    (here / "t.fa").write_text(f">t\n{target}\n")
+    if not is_known:
+        monkeypatch.setattr(align, "lower_bound", lambda *_: -3000 if mode == "global" else 1)
+
+    def sweep_like_gpus(sweeper, name, task):
+        return sweeper._finish(name, cpu.Sweep(task._replace(every=64 if task.every else 0)))
+
+    monkeypatch.setattr(sweeps.Sweeper, "_uses_gpus", lambda sweeper, task: bool(sweeper.devices))
+    monkeypatch.setattr(sweeps.Sweeper, "_sweep_on_gpus", sweep_like_gpus)
+    command = ["exact", "q.fa", "t.fa", "--mode", mode, "-t", "4", "--report", "r.json"]
+    results = []
+    for early in (False, True):
+        made = []
+        with monkeypatch.context() as patch:
+            if early:
+                patch.setattr(pipeline, "_gpus", lambda *_: Devices())
+            patch.setattr(pipeline, "bound_above", lambda *given, **on: made.append(on) or bound_above(*given, **on))  # noqa: B023
+            assert run(*command, "-o", f"{early}.paf").code == 0
+        stages = json.loads((here / "r.json").read_text())["stages"]
+        results.append((here / f"{early}.paf").read_text())
+        results[-1] += str([(x.get("score"), x["lower_bound"]) for x in stages if x["stage"].startswith("align")])
+        assert len(made) <= early and (mode == "global" or early <= len(made))
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    "device, cells, is_woken", [("cpu", 0, 0), ("auto", 0, 1), ("auto", 1 << 30, 0), ("cuda", 1 << 30, 1)]
+)
+def test_gpus_are_woken_where_one_may_be_worth_it(here, monkeypatch, device, cells, is_woken):
+    woken = []
+    monkeypatch.setattr(cli, "wake", lambda: woken.append(1))
+    monkeypatch.setattr(cli, "GPU_CELLS", cells)
+    monkeypatch.setattr(pipeline, "_gpus", lambda *_: None)
+    assert run("exact", "a.fa", "b.fa", "--device", device).code == 0
+    assert len(woken) == is_woken
 
 
 def test_a_strand_alone(here):

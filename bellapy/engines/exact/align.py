@@ -87,7 +87,7 @@ class _Pair(NamedTuple):
 
 def align_one(
     query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, *, beat: int | None = None, with_path: bool = True,
-    sweeper: Sweeper = ALONE,
+    sweeper: Sweeper = ALONE, region: Region | None = None,
 ) -> tuple[Alignment | Reached | None, Work]:  # fmt: skip
     """The optimal alignment of two sequences.
 
@@ -97,6 +97,7 @@ def align_one(
     mode : local, global, or semiglobal (gaps at the ends of either sequence cost nothing).
     beat : only a higher score is wanted.
     sweeper : threads, memory and devices to use; one thread by default.
+    region : what `bound_above` has told of this pair, for a score that is no higher than `beat`.
 
     Returns
     -------
@@ -118,7 +119,7 @@ def align_one(
     if beat is not None:
         least = beat + 1
     sweeper.watch("bounds", 0.0)
-    region = _bound(pair, sweeper, beat)
+    region = _bound(pair, sweeper) if beat is None else _bound_better(pair, sweeper, beat, region)
     known, upper = region.known, upper_bound(region)
     if upper < known:
         return None, Work(known, upper, 0, 0, np.zeros((0, 2), np.int32), BLOCK, False)
@@ -143,18 +144,33 @@ def align_one(
     return alignment, work._replace(backward=back.n_cells)
 
 
-def _bound(pair: _Pair, sweeper: Sweeper, beat: int | None) -> Region:
-    """Bounds on all alignments that score as much as one that is there, or more than `beat`.
+def bound_above(
+    query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, beat: int, threads: int = 1, on_gpu: bool = False
+) -> Region:
+    """Bounds on all alignments of two sequences that score more than `beat`; the rest as of `bound_region`."""
+    return bound_region(query, as_target(target), scores, mode, beat + 1, threads, on_gpu=on_gpu)
 
-    Few second strands have one that does: an alignment is looked for only where bounds allow it.
+
+def _bound(pair: _Pair, sweeper: Sweeper) -> Region:
+    """Bounds on all alignments that score as much as one that is there."""
+    known, first = _begin_bounds(pair, sweeper.threads)
+    return bound_region(*pair, known, sweeper.threads, first, bool(sweeper.devices))
+
+
+def _bound_better(pair: _Pair, sweeper: Sweeper, beat: int, early: Region | None) -> Region:
+    """Bounds on all alignments that score more than `beat`; early : those for a score no higher, if they are there.
+
+    Few second strands have such an alignment: it is looked for only where bounds allow it.
     """
-    on_gpu = bool(sweeper.devices)
-    if beat is None:
-        known, first = _begin_bounds(pair, sweeper.threads)
-        return bound_region(*pair, known, sweeper.threads, first, on_gpu)
-    region = bound_region(*pair, beat + 1, sweeper.threads, on_gpu=on_gpu)
-    if upper_bound(region) > beat and (known := lower_bound(*pair, sweeper.threads)) > beat + 1:
-        region = bound_region(*pair, known, sweeper.threads, on_gpu=on_gpu)
+    threads, on_gpu = sweeper.threads, bool(sweeper.devices)
+    if early is None:
+        region = bound_above(*pair, beat, threads, on_gpu)
+    elif upper_bound(early) < early.known:
+        region = early._replace(known=beat + 1)
+    else:
+        region = tightened(early, beat + 1, threads)
+    if upper_bound(region) > beat and (known := lower_bound(*pair, threads)) > beat + 1:
+        region = bound_region(*pair, known, threads, on_gpu=on_gpu)
     return region
 
 

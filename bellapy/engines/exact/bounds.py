@@ -207,7 +207,7 @@ def ahead_bounds(region: Region, size: int, scores: Scores, threads: int = 1) ->
     n, m, blocks = len(rows) - 1, len(columns) - 1, NO_BLOCKS
     if region.limits is not None:
         rows = np.minimum(rows, region.limits.ahead)
-        blocks = bound_blocks(region.limits.at_ahead, n, m, scores, block_shape(n, m)[0])
+        blocks = bound_blocks(region.limits.at_ahead, n, m, scores, block_shape(n, m)[0], threads)
     return Bounds(rows, columns, *by_tile_rows(region.corridor, n, m, size), blocks)
 
 
@@ -227,7 +227,7 @@ def behind_bounds(
         rows, columns = np.minimum(rows, most), np.minimum(columns, most)
     blocks, shape = NO_BLOCKS, block_shape(len(region.rows.end) - 1, len(region.columns.end) - 1)
     if behind is not None:
-        blocks = bound_blocks(reversed_heights(behind, n, m), n, m, scores, shape[0])
+        blocks = bound_blocks(reversed_heights(behind, n, m, threads), n, m, scores, shape[0], threads)
     first, last = by_tile_rows(region.corridor, n, m, size, backwards=True)
     return Bounds(np.ascontiguousarray(rows), np.ascontiguousarray(columns), first, last, blocks)
 

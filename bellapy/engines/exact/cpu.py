@@ -17,7 +17,7 @@ import numpy as np
 
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.exact.group_cells import CORNER, TURNS, Matrix, Pool, Scratch, State
-from bellapy.engines.exact.heights import NO_BLOCKS, Blocks, Heights, no_heights
+from bellapy.engines.exact.heights import NO_BLOCKS, Blocks, Heights, blank_marks
 from bellapy.engines.exact.rule import NONE, Scores
 from bellapy.engines.exact.tiles import LANES
 from bellapy.engines.exact.wavefront import finish_step, run_steps, step_groups
@@ -110,7 +110,7 @@ class Task(NamedTuple):
     known : a score that an alignment is known to reach.
     floor : scores below 0 are 0, as local mode has it.  seek : look for the best cell, wherever it is.
     every : bases between special rows, which are kept for tracing paths; 0: none.
-    marks : rows, and columns, of the blocks at whose lower ends the highest scores are noted (by tiles only); 0: none.
+    marks : rows, and columns, of the blocks at whose lower ends the highest scores are noted (not line by line); 0: none.
     """
 
     query: np.ndarray
@@ -236,9 +236,7 @@ class Sweep(Ends):
         )  # fmt: skip
 
     def _no_marks(self) -> Heights:
-        rows, columns = self.task.marks
-        n, m = len(self.task.query), len(self.task.target)
-        return no_heights(np.arange(rows, n + 1, rows) if rows else np.zeros(0, np.int64), columns or m, m)
+        return blank_marks(self.task.marks, len(self.task.query), len(self.task.target))
 
     @property
     def marks(self) -> Heights | None:

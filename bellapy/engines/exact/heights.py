@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit
+from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.threads import shared_by
 from bellapy.engines.exact.rule import NONE, Scores
 
 LEAST_ROWS = 1024  # of a block
@@ -46,7 +47,7 @@ NO_BLOCKS = Blocks(1 << 40, 1 << 40, np.full((1, 1), np.iinfo(np.int32).max, np.
 
 
 def block_shape(n: int, m: int) -> tuple[int, int]:
-    """Rows and columns of a block, so that a matrix of n rows and m columns has few enough."""
+    """Rows and columns of a block, powers of two, so that a matrix of n rows and m columns has few enough."""
     rows = LEAST_ROWS
     while (n // rows + 1) * (FLAT * m // rows + 1) > MOST_BLOCKS:
         rows *= 2
@@ -58,11 +59,22 @@ def no_heights(rows: np.ndarray, columns: int, m: int) -> Heights:
     return Heights(rows, columns, np.full((len(rows), m // columns + 1), NONE, np.int32))
 
 
-def reversed_heights(heights: Heights, n: int, m: int) -> Heights:
+def blank_marks(marks: tuple[int, int], n: int, m: int) -> Heights:
+    """What a sweep of n rows and m columns is to note, none of it noted; marks : as of cpu.Task."""
+    rows, columns = marks
+    return no_heights(np.arange(rows, n + 1, rows) if rows else np.zeros(0, np.int64), columns or m, m)
+
+
+def reversed_heights(heights: Heights, n: int, m: int, threads: int = 1) -> Heights:
     """The same for a matrix that is read from row n and column m back; what lies beyond is left out."""
     there = np.flatnonzero(heights.rows < n)[::-1]
     turned = no_heights(n - heights.rows[there], heights.columns, m)
-    _turn(heights.values, there, heights.columns, m, turned.values)
+
+    def turn(part: tuple[int, int]) -> None:
+        rows = slice(*part)
+        _turn(heights.values, there[rows], heights.columns, m, turned.values[rows])
+
+    shared_by(threads)(turn, len(there))
     return turned
 
 
@@ -79,8 +91,8 @@ def _turn(values, there, columns, m, turned):
                 turned[row, other] = max(turned[row, other], values[there[row], g])
 
 
-@njit
-def _fill_blocks(values, free, beyond, gain, most):
+@njit_inner
+def _fill_row(values, free, beyond, gain, most):
     """A row of blocks, most : (groups,) int32, filled.
 
     values : (groups,) int32, of the row that paths come to.  free : groups to the right that cost nothing.
@@ -96,18 +108,33 @@ def _fill_blocks(values, free, beyond, gain, most):
         most[g] = min(best + gain, np.int64(np.iinfo(np.int32).max))
 
 
-def bound_blocks(ahead: Heights, n: int, m: int, scores: Scores, rows: int) -> Blocks:
+@njit
+def _fill_rows(values, at, down, columns, scores, most):
+    """Some rows of blocks, most : (rows, groups) int32, filled.
+
+    values, columns : of Heights.  at, down : (rows,) int64: the row of `values` that paths come to, and how far it is from a
+    block's first row.  There may be none; then it is the matrix's end.  scores : Scores.
+    """
+    nothing = np.zeros(most.shape[1], np.int32)
+    for block in range(len(most)):
+        row = values[at[block]] if at[block] < len(values) else nothing
+        free = 1 - (-down[block]) // columns
+        _fill_row(row, free, scores.gap_extend * columns, scores.match * down[block], most[block])
+
+
+def bound_blocks(ahead: Heights, n: int, m: int, scores: Scores, rows: int, threads: int = 1) -> Blocks:
     """What is still gained from the cells of blocks of `rows` rows on.
 
     ahead : the most that is gained from its rows on, in groups as wide as blocks.  n, m : rows and columns of the matrix.
     """
-    columns = ahead.columns
-    most = np.empty((n // rows + 1, m // columns + 1), np.int32)
-    nothing = np.zeros(most.shape[1], np.int32)
-    for block in range(len(most)):
-        begin, end = block * rows, min((block + 1) * rows, n)
-        k = int(np.searchsorted(ahead.rows, end))
-        stop, values = (int(ahead.rows[k]), ahead.values[k]) if k < len(ahead.rows) else (n, nothing)
-        free = 1 - (begin - stop) // columns
-        _fill_blocks(values, free, scores.gap_extend * columns, scores.match * (stop - begin), most[block])
-    return Blocks(rows, columns, most)
+    begins = np.arange(0, n + 1, rows)
+    at = np.searchsorted(ahead.rows, np.minimum(begins + rows, n))
+    down = np.append(ahead.rows, n)[at] - begins
+    most = np.empty((len(begins), m // ahead.columns + 1), np.int32)
+
+    def fill(part: tuple[int, int]) -> None:
+        blocks = slice(*part)
+        _fill_rows(ahead.values, at[blocks], down[blocks], ahead.columns, scores, most[blocks])
+
+    shared_by(threads)(fill, len(most))
+    return Blocks(rows, ahead.columns, most)

@@ -111,7 +111,7 @@ def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
             matrix = matrix._replace(on_gpu=False)  # threads go on with what is left
             grid, behind, ahead = _look_closer(matrix, grid, costs, behind, ahead)
         by = _finer_by(grid)
-        if by == 1:
+        if by == 1 or matrix.on_gpu and WIDE * len(matrix.query) < grid.area <= GPU_WORTH:
             return _limits(matrix, grid, costs, behind, ahead)
         coarse, grid = grid, finer(grid, len(matrix.target), by)
         known = carry_over(coarse, grid, by, behind, ahead)

@@ -17,6 +17,7 @@ from bellapy.engines.exact.band import EVERY as EVERY_LINE
 from bellapy.engines.exact.band import BandSweep, is_connected
 from bellapy.engines.exact.cpu import Bounds, Sweep, Task
 from bellapy.engines.exact.line_state import ROWS
+from bellapy.params.exact import GPU_CELLS
 from bellapy.report.log import logger
 from bellapy.report.run_report import Devices
 
@@ -24,9 +25,6 @@ SIZES = 32, 64, 128
 """Sizes of tiles; the larger ones where enough of them lie on a wavefront."""
 
 EVERY = 512  # rows between special rows, as long as memory allows
-GPU_CELLS = 1 << 33
-"""Fewer cells are computed by a CPU before a GPU is ready."""
-
 GPU_WIDTH, GPU_THREADS = 1 << 12, 4
 """Cells of a row, on average, for each of up to so many threads, of which lines take as long as a GPU: its strips of rows
 wait for each other.  Wider lines are not shared by threads."""
@@ -59,11 +57,16 @@ def _tell_nobody(stage: str, share: float) -> None:
     pass
 
 
+def _do_nothing(known: int) -> None:
+    pass
+
+
 class Sweeper(NamedTuple):
     """What sweeps may use.
 
     budget : bytes for special rows.  journal : keeps their states.  watch : is told the stage and the share of it that is
-    done.  devices : where GPUs note what they do; None: they are not used.
+    done.  devices : where GPUs note what they do; None: they are not used.  beside : is told the score that is known when
+    GPUs begin to sweep, and may begin other work for the CPU.
     """
 
     threads: int = 1
@@ -71,6 +74,7 @@ class Sweeper(NamedTuple):
     journal: Journal | None = None
     watch: Watch = _tell_nobody
     devices: Devices | None = None
+    beside: Callable[[int], object] = _do_nothing
 
     def sweep(self, name: str, task: Task, make_bounds: MakeBounds, keep_ends: bool = False) -> Any:
         """A finished sweep.
@@ -81,6 +85,7 @@ class Sweeper(NamedTuple):
         bounds, every = make_bounds(ROWS), task.every
         task = task._replace(bounds=bounds, size=ROWS, every=EVERY_LINE if every else 0)
         if self._uses_gpus(task):
+            self.beside(task.known)
             return self._sweep_on_gpus(f"{name}_gpu", task)
         if is_narrow(task, self.threads, keep_ends):
             return self._finish(f"{name}_lines", BandSweep(task, self.budget, keep_ends))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -10,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.gpu.devices import choose_device
-from bellapy.engines.exact.align import Alignment, Reached, Work, align_one
+from bellapy.engines.exact.align import Alignment, Reached, Work, align_one, bound_above
+from bellapy.engines.exact.bounds import Region
 from bellapy.engines.exact.rule import Scores
-from bellapy.engines.exact.sweeps import GPU_CELLS, Sweeper
+from bellapy.engines.exact.sweeps import Sweeper
 from bellapy.errors import InputError, ParameterError
 from bellapy.io.fastx import load_reads
 from bellapy.io.outputs import ending_of
@@ -21,6 +23,7 @@ from bellapy.jobs.exact.charts import make_charts
 from bellapy.jobs.exact.output import FORMATS, Pair, write_alignment
 from bellapy.jobs.exact.plot import draw_plot
 from bellapy.params import ExactParams, RunParams
+from bellapy.params.exact import GPU_CELLS
 from bellapy.report.log import logger
 from bellapy.report.pictures import check_plot
 from bellapy.report.progress import progress
@@ -28,6 +31,7 @@ from bellapy.report.run_report import Devices, RunReport, Stage
 
 STRANDS = {"both": (1, -1), "forward": (1,), "reverse": (-1,)}
 PARTS = 10_000  # of a progress bar
+EARLY_THREADS = 4  # with so many, one makes bounds of the second strand while GPUs sweep over the first
 
 
 @dataclass(slots=True)
@@ -160,23 +164,33 @@ def read_record(path: str, name: str | None, option: str) -> tuple[str, np.ndarr
 def align_strands(pair: Pair, params: ExactParams, request: Request, report: RunReport) -> Found:
     """The best alignment of the strands asked for; the second strand has to beat the first."""
     scores = Scores(params.match, params.mismatch, params.gap_open, params.gap_extend)
-    devices = _gpus(pair, request.run.device, report)
+    devices, threads = _gpus(pair, request.run.device, report), request.run.threads
+    strands, early = STRANDS[params.strand], list[Future[Region]]()
     best: Found | None = None
-    for strand in STRANDS[params.strand]:
-        label = "align" if strand > 0 else "align reverse complement"
-        with report.stage(AlignStage(label)) as stage, show_stages() as watch:
-            beat = best.alignment.score if best and best.alignment else None
-            journal = StrandJournal(request.work, strand) if request.work else None
-            sweeper = Sweeper(threads=request.run.threads, journal=journal, watch=watch, devices=devices)
-            alignment, work = align_one(
-                pair.oriented(strand), pair.target, scores, params.mode, beat=beat, with_path=not request.score_only,
-                sweeper=sweeper,
-            )  # fmt: skip
-            _count(stage, pair, alignment, work)
-            if not alignment and beat is not None:
-                logger.info("the reverse complement has no alignment that scores above %d", beat)
-        if best is None or alignment:
-            best = Found(alignment, strand, work)
+
+    def bound_second(known: int) -> Region:
+        return bound_above(pair.oriented(strands[1]), pair.target, scores, params.mode, known, threads, on_gpu=True)
+
+    def begin_second(known: int) -> None:
+        if best is None and not early and len(strands) > 1 and threads >= EARLY_THREADS:
+            early.append(other.submit(bound_second, known))
+
+    with ThreadPoolExecutor(1) as other:
+        for strand in strands:
+            label = "align" if strand > 0 else "align reverse complement"
+            with report.stage(AlignStage(label)) as stage, show_stages() as watch:
+                beat = best.alignment.score if best and best.alignment else None
+                journal = StrandJournal(request.work, strand) if request.work else None
+                sweeper = Sweeper(threads=threads, journal=journal, watch=watch, devices=devices, beside=begin_second)
+                alignment, work = align_one(
+                    pair.oriented(strand), pair.target, scores, params.mode, beat=beat, with_path=not request.score_only,
+                    sweeper=sweeper, region=early[0].result() if early else None,
+                )  # fmt: skip
+                _count(stage, pair, alignment, work)
+                if not alignment and beat is not None:
+                    logger.info("the reverse complement has no alignment that scores above %d", beat)
+            if best is None or alignment:
+                best = Found(alignment, strand, work)
     assert best is not None  # there is one strand at least
     if not best.alignment:
         logger.warning("no alignment scores above 0; the output holds none")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bellapy.compute.gpu.devices import find_gpus
-from bellapy.engines.exact import align, bounds, sweeps
+from bellapy.engines.exact import align, bounds, heights, sweeps
 from bellapy.engines.exact.align import align_one
 from bellapy.engines.exact.cpu import Bounds, Task, end_borders, free_borders
 from bellapy.engines.exact.rule import NONE, Scores, as_target
@@ -27,7 +27,17 @@ from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.compute.gpu.pool import pool
 from bellapy.engines.exact.gpu import plan as cuda_plan
 from bellapy.engines.exact.gpu import sweep as cuda
-from bellapy.engines.exact.gpu.plan import DEFAULT, Sizes, choose_kept, fits, list_tasks, living_tiles, panel_edges, rows_of
+from bellapy.engines.exact.gpu.plan import (
+    DEFAULT,
+    Sizes,
+    choose_kept,
+    fits,
+    keep_busy,
+    list_tasks,
+    living_tiles,
+    panel_edges,
+    rows_of,
+)
 from bellapy.engines.exact.gpu.records import LAG, NOT_KEPT, Kind
 from bellapy.engines.exact.gpu.sweep import GpuSweep, best_of
 
@@ -47,7 +57,7 @@ def evolved(rng, query, rate=0.1):
     return as_target(np.where(rng.random(len(target)) < rate, rng.integers(0, 4, len(target)), target).astype(np.uint8))
 
 
-def task_of(query, target, scores, mode, known=None, limits=None, every=0):
+def task_of(query, target, scores, mode, known=None, limits=None, every=0, marks=(0, 0)):
     """A sweep over the whole matrix, or within limits."""
     n, m, size = len(query), len(target), 32
     if limits is None:
@@ -56,7 +66,7 @@ def task_of(query, target, scores, mode, known=None, limits=None, every=0):
         limits = Bounds(*gains, np.zeros(n_rows, np.int32), np.full(n_rows, m, np.int32))
     known = known if known is not None else 1 if mode == "local" else -(1 << 29)
     borders, local = (end_borders if mode == "global" else free_borders)(scores, n, m), mode == "local"
-    return Task(query, target, scores, borders, limits, known, local, local, size, every)
+    return Task(query, target, scores, borders, limits, known, local, local, size, every, marks)
 
 
 def first_best(high):
@@ -164,13 +174,74 @@ def test_alignments_are_those_of_the_definition(rng, mode, monkeypatch):
         assert expected[:5] == found[:5] and (expected.runs == found.runs).all()
 
 
+@pytest.mark.parametrize("mode, panels, shares", [("local", 1, 1), ("global", 3, 1), ("local", 2, 2)])
+def test_the_highest_scores_of_rows_are_noted(rng, mode, panels, shares):
+    """The true ones, by groups of columns that are wider than tiles or not; also where panels are dealt to several GPUs."""
+    query = rng.integers(0, 4, 2 * STRIP + 5).astype(np.uint8)
+    target = evolved(rng, query, 0.2)[: STRIP + 3]
+    columns = LAG if shares == 1 else 4 * LAG
+    task, kind = task_of(query, target, SCORES[0], mode, marks=(STRIP, columns)), Kind(*DEFAULT[:2], False)
+    sizes = Sizes(panel=-(-int(living_tiles(task, kind).max()) // panels))
+    sweep = GpuSweep(task, sizes=sizes, gpus=[pool().devices[0]] * shares)
+    sweep.run()
+    high = np.array(naive_exact.tables(text(query), text(target), *SCORES[0], mode)[0])
+    assert sweep.marks.rows.tolist() == [STRIP, 2 * STRIP] and sweep.marks.columns == columns
+    for row, values in zip(sweep.marks.rows, sweep.marks.values, strict=True):
+        highest = [high[row, g + 1 : g + columns + 1].max(initial=NONE) for g in range(0, len(target) + 1, columns)]
+        assert values.tolist() == highest
+
+
+@pytest.mark.parametrize("less", [0, 1])
+def test_noted_scores_leave_little_to_the_sweep_back(rng, less):
+    """The same best cell and kept rows as without them and without bounds along the sequences; with the score known, or one
+    less."""
+    query = rng.integers(0, 4, 3 * STRIP + 9).astype(np.uint8)
+    flank = rng.integers(0, 4, 2 * STRIP).astype(np.uint8)
+    target = np.concatenate([flank, evolved(rng, query, 0.03), flank[: STRIP // 2]])
+    forth = swept(query, target, SCORES[0], "local", marks=(STRIP, LAG))
+    known, (n, m) = int(forth.best[0]) - less, forth.best[1:].tolist()
+    behind = heights.reversed_heights(forth.marks, n, m)
+    back = task_of(query[:n][::-1].copy(), target[:m][::-1].copy(), SCORES[0], "local", known)
+    back = back._replace(borders=end_borders(SCORES[0], n, m), floor=False, every=STRIP)
+    blocks = heights.bound_blocks(behind, n, m, SCORES[0], STRIP)
+    sweeps_back = [GpuSweep(task) for task in (back, back._replace(bounds=back.bounds._replace(blocks=blocks)))]
+    for sweep in sweeps_back:
+        sweep.run()
+    assert tuple(sweeps_back[0].best) == tuple(sweeps_back[1].best) and sweeps_back[0].best[0] == forth.best[0]
+    assert sweeps_back[1].n_cells < 0.8 * sweeps_back[0].n_cells
+    score, *cell = sweeps_back[0].best.tolist()
+    all_rows, rows = (sweep.special_rows() for sweep in sweeps_back)
+    windows = rows.windows
+    assert (windows.end - windows.begin < all_rows.windows.end - all_rows.windows.begin).any()
+    for row in rows.rows[rows.rows < cell[0]].tolist():
+        column, _ = at = rows.highest(row)
+        assert at == all_rows.highest(row)
+        begin, *values = rows.get(row, cell[1], Cell(*cell, False, score))
+        its_begin, *its_values = all_rows.get(row, cell[1], Cell(*cell, False, score))
+        assert [x[column - begin] for x in values] == [x[column - its_begin] for x in its_values]
+
+
+def test_strips_are_low_where_few_can_work_at_a_time(rng, monkeypatch):
+    if SIMULATED:
+        monkeypatch.setattr(cuda, "LOW", Sizes(registers=2 * DEFAULT.registers))  # another number of rows
+    query, target = (rng.integers(0, 4, k).astype(np.uint8) for k in (STRIP - 5, LAG + 3))
+    sweep = GpuSweep(task_of(query, target, SCORES[0], "global"))
+    sweep.run()
+    high, _, _ = naive_exact.tables(text(query), text(target), *SCORES[0], "global")
+    assert sweep.kind.registers == cuda.LOW.registers != DEFAULT.registers
+    assert sweep.last_row.tolist() == high[-1] and sweep.last_column.tolist() == [row[-1] for row in high]
+    wide, narrow = np.tile(np.array([0, 19_150]), (4000, 1)), 4 * np.arange(4000)[:, None] + [0, 300]
+    assert keep_busy(wide, 1056) and not keep_busy(narrow, 1056) and keep_busy(narrow, 40)
+
+
 def test_a_sweep_is_kept_for_later(rng):
-    query = rng.integers(0, 4, 20).astype(np.uint8)
-    sweep = swept(query, as_target(query), SCORES[0], "local")
+    query = rng.integers(0, 4, 2 * STRIP).astype(np.uint8)
+    sweep = swept(query, as_target(query), SCORES[0], "local", marks=(STRIP, LAG))
     other = GpuSweep(sweep.task)
     other.restore(sweep.state())
     assert other.done and other.n_cells == sweep.n_cells
-    assert tuple(other.best) == (20, 20, 20)
+    assert (other.marks.values == sweep.marks.values).all() and other.marks.values.max() == 2 * STRIP
+    assert tuple(other.best) == (2 * STRIP,) * 3
 
 
 def test_panels_are_dealt_to_several_gpus(rng, monkeypatch):

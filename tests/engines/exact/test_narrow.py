@@ -75,21 +75,26 @@ def scores_of_cells(query, target, scores, is_global):
     st.sampled_from(SCORES),
     st.booleans(),
     st.sampled_from([0, 1, 30, 1 << 20]),
-    st.booleans(),
+    st.sampled_from(["windows", "words", "large blocks"]),
     st.sampled_from([1, 3]),
 )
-def test_bounds_hold_in_every_cell(pair, scores, is_global, less, with_windows, threads):
-    """Of a cell on an alignment that scores what is known: no bound is below what is true, and no interval leaves it out."""
+def test_bounds_hold_in_every_cell(pair, scores, is_global, less, way, threads):
+    """Of a cell on an alignment that scores what is known: no bound is below what is true, and no interval leaves it out.
+
+    Large blocks are those before a GPU.
+    """
     query, target = pair[0], as_target(pair[1])
     behind, ahead = scores_of_cells(query, target, scores, is_global)
     best = int(behind[0, -1, -1] if is_global else behind[0].max())
     known = best - less if is_global else max(1, best - less)
     n, m = len(query), len(target)
     whole = bounds.whole(n, m)
-    matrix = narrow.Matrix(query, target, scores, known, is_global, bounds.BLOCK, threads)
+    matrix = narrow.Matrix(query, target, scores, known, is_global, bounds.BLOCK, threads, way == "large blocks")
     with pytest.MonkeyPatch.context() as patch:
-        if not with_windows:
+        if way == "words":
             patch.setattr(narrow, "PASSES", 0)
+        if way == "large blocks":
+            patch.setattr(narrow, "finer", None)
         limits = narrow.find_limits(matrix, whole.first, whole.last)
     opened_twice = np.array([0, scores.gap_open, scores.gap_open])[:, None, None]
     state, rows, columns = np.nonzero(behind + ahead + opened_twice >= known)

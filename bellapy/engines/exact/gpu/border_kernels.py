@@ -5,8 +5,10 @@ Every function works for one warp.
 
 from __future__ import annotations
 
+from numba import cuda
+
 from bellapy.compute.gpu.ops import I32, U32, WARP, inlined
-from bellapy.engines.exact.gpu.records import ALIVE, BASE, CORNER, LAG, NOT_KEPT, TOP_GAP, TOP_HIGH, Flow, Walk
+from bellapy.engines.exact.gpu.records import ALIVE, BASE, CORNER, LAG, NOT_KEPT, NOT_MARKED, TOP_GAP, TOP_HIGH, Flow, Walk
 from bellapy.engines.exact.gpu.tile_kernels import (
     drift_of,
     enter,
@@ -78,11 +80,42 @@ def highest_border(matrix, rule, place, walk, cells, high, corner, kind):
 
 @inlined
 def bound_of(matrix, place, kind):
-    """The most that can be gained from a tile on; `matrix`, `place`, `kind`: Matrix, Place, Kind."""
+    """The most that can be gained from a tile on; `matrix`, `place`, `kind`: Matrix, Place, Kind.
+
+    Each lane looks at LAG columns, both borders included, which lie in one block.
+    """
     group, most = I32(place.column // LAG - 1 + place.lane), I32(NONE)
     if place.lane <= kind.steps // LAG and 0 <= group and group < matrix.column_bound.shape[0]:
-        most = matrix.column_bound[group]
+        of_block = matrix.block_most[matrix.block_row[place.strip], U32(group) >> matrix.block_shift]
+        most = min(matrix.column_bound[group], of_block)
     return min(highest_of_warp(I32(most)), matrix.row_bound[place.strip])
+
+
+@inlined
+def _high_below(word, k, base, rule, kind):
+    """H of a strip's last row in the `k`th of the columns that a tile leaves, from its `word`; the others as in `flush`."""
+    drift = drift_of(LAG * kind.registers - 1, I32(k - LAG + 1), rule)
+    return I32(score_of(low_of(word), base, drift, rule) + rule.opening)
+
+
+@inlined
+def note_highest(matrix, results, place, base, words, at, rule, kind):
+    """Note the highest scores of a strip's last row by groups of columns, if they are asked for; arguments as in `flush`."""
+    row, m = matrix.mark_row[place.strip], matrix.target.shape[0]
+    if row > NOT_MARKED:
+        first = I32(place.column - LAG + 1)
+        begin, end = max(first, I32(0)), min(I32(first + kind.steps), I32(m))
+        while begin < end:
+            group = U32(begin) >> matrix.mark_shift
+            stop, most = min(end, I32((group + U32(1)) << matrix.mark_shift)), I32(NONE)
+            for i in range(kind.steps // WARP):
+                k = I32(i * WARP + place.lane)
+                if begin <= first + k and first + k < stop:
+                    most = max(most, _high_below(words[at + U32(k)], k, base, rule, kind))
+            most = highest_of_warp(I32(most))
+            if place.lane == 0:
+                cuda.atomic.max(results.marks, (row, group), most)
+            begin = stop
 
 
 @inlined
@@ -91,15 +124,14 @@ def flush(matrix, traffic, results, place, base, words, at, rule, kind):
 
     `matrix`, `traffic`, `results`, `place`, `rule`, `kind`: as their types; `base`: of its scores.
     """
-    rows = LAG * kind.registers
     m, kept = matrix.target.shape[0], matrix.kept[place.strip]
     first = I32(place.column - LAG + 1)
     for i in range(kind.steps // WARP):
         k = I32(i * WARP + place.lane)
         column, word = I32(first + k), words[at + U32(k)]
         if 0 <= column and column < m:
-            drift = drift_of(rows - 1, I32(k - LAG + 1), rule)
-            high = I32(score_of(low_of(word), base, drift, rule) + rule.opening)
+            drift = drift_of(LAG * kind.registers - 1, I32(k - LAG + 1), rule)
+            high = _high_below(word, k, base, rule, kind)
             gap = score_of(high_of(word), base, I32(drift + rule.extend), rule)
             traffic.border[column, 0], traffic.border[column, 1] = high, gap
             if kept > NOT_KEPT:

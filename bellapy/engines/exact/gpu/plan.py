@@ -8,8 +8,9 @@ import numpy as np
 
 from bellapy.compute.gpu.ops import BOTH, SIMULATED, U32
 from bellapy.engines.exact.cpu import Task
-from bellapy.engines.exact.gpu.records import LAG, Kind, Packed
+from bellapy.engines.exact.gpu.records import LAG, NOT_MARKED, Kind, Packed
 from bellapy.engines.exact.gpu.tile_kernels import HIGHEST
+from bellapy.engines.exact.heights import Blocks, Heights
 from bellapy.engines.exact.rule import Scores
 
 LOOSE = 0.9  # of all tiles: with fewer that may matter there is one panel
@@ -19,7 +20,8 @@ WIDER = 3 / 2  # how many times as many tiles a panel has as there are warps, at
 class Sizes(NamedTuple):
     """How a matrix is cut; chosen by measurement.
 
-    registers, steps : as in Kind.  panel : tiles of a panel; 0: as `panel_edges` chooses.
+    registers, steps : as in Kind; powers of two, so that blocks of cells (heights.py) are made of whole strips, and of LAG
+    columns each.  panel : tiles of a panel; 0: as `panel_edges` chooses.
     """
 
     registers: int = 2 if SIMULATED else 16
@@ -28,6 +30,9 @@ class Sizes(NamedTuple):
 
 
 DEFAULT = Sizes()
+LOW = Sizes(registers=2 if SIMULATED else 8)
+"""Where few strips can work at a time: then the tiles along the best alignment, which follow one another, take the time, and
+those of lower strips take less."""
 
 
 def rows_of(kind: Kind) -> int:
@@ -109,6 +114,18 @@ def living_tiles(task: Task, kind: Kind) -> np.ndarray:
     return np.stack([begin, np.maximum(begin, np.maximum.accumulate(end))], axis=1).astype(np.int32)
 
 
+def keep_busy(tiles: np.ndarray, warps: int) -> bool:
+    """Whether so many warps are worth it: those that only wait slow the others down.
+
+    tiles : `living_tiles`.  A strip begins when the one above is done with its first tile.  Some strips always wait, so half
+    as many again as there are warps should be there.
+    """
+    n, tiles = len(tiles), tiles.astype(np.int64)
+    apart = 1 + max(0, int(tiles[-1, 0] - tiles[0, 0])) / n
+    at_work = min(n, float((tiles[:, 1] - tiles[:, 0]).mean()) / apart)
+    return 2 * at_work >= 3 * warps
+
+
 def panel_edges(tiles: np.ndarray, warps: int, n_gpus: int = 1, width: int = 0) -> np.ndarray:
     """(n_panels + 1,) int64: the tile at which each panel begins, and the end.
 
@@ -143,6 +160,19 @@ def list_tasks(tiles: np.ndarray, edges: np.ndarray, share: int = 0, shares: int
     return np.concatenate(parts).astype(np.int32)
 
 
+def blocks_by_strip(blocks: Blocks, n_strips: int, kind: Kind) -> tuple[np.ndarray, np.ndarray, np.uint32]:
+    """Bounds of blocks of cells as sweep_kernels.Matrix has them: `block_most`, `block_row`, `block_shift`."""
+    rows = (np.arange(n_strips) * rows_of(kind) // blocks.rows).astype(np.int32)
+    return blocks.most, rows, U32(min(31, (blocks.columns // LAG).bit_length() - 1))
+
+
+def marks_by_strip(marks: Heights, n_strips: int, kind: Kind) -> tuple[np.ndarray, np.uint32]:
+    """What is to be noted, as sweep_kernels.Matrix has it: `mark_row`, `mark_shift`."""
+    rows = np.full(n_strips, NOT_MARKED, np.int32)
+    rows[marks.rows // rows_of(kind) - 1] = np.arange(len(marks.rows))
+    return rows, U32(marks.columns.bit_length() - 1)
+
+
 class Kept(NamedTuple):
     """Strips whose last rows are kept.
 
@@ -155,6 +185,11 @@ class Kept(NamedTuple):
     last: np.ndarray
     places: np.ndarray
     n: int
+
+    def within(self, begin: np.ndarray, end: np.ndarray) -> Kept:
+        """The same without what was not computed; begin, end : (n_strips,) columns of each strip that were."""
+        first = np.maximum(self.first, begin[self.strips])
+        return self._replace(first=first, last=np.maximum(first, np.minimum(self.last, end[self.strips])))
 
 
 def choose_kept(tiles: np.ndarray, m: int, kind: Kind, every: int, most: int, not_kept: int) -> Kept:

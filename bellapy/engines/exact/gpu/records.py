@@ -12,7 +12,7 @@ BASE, ALIVE, TOP_HIGH, TOP_GAP, CORNER = range(5)
 """Numbers of a strip's state beside its cells: the base of its scores, whether its last tile was computed, and what the
 strip above has left over its next column, and over the one before."""
 NUMBERS = 5
-NOT_KEPT = -(1 << 60)
+NOT_KEPT, NOT_MARKED = -(1 << 60), -1
 LAG = 2 * WARP  # places of a warp
 
 
@@ -99,7 +99,11 @@ class Matrix(NamedTuple):
     left_most, row_bound : (n_strips,) int32: the highest score of each strip's left border, and what its rows can gain.
     column_bound : (groups,) int32, what LAG columns can gain.
     tiles : (n_strips, 2) int32: first tile of each strip that may matter, and the one after the last; neither of them falls.
+    block_most : (any, any) int32, what is gained from blocks of cells on, those of strip s in row block_row[s], (n_strips,)
+    int32.  block_shift : how many times the number of LAG columns is halved for that of their block.
     kept : (n_strips,) int64: where in `Results.rows` each strip's last row goes, the place of column 0; NOT_KEPT: nowhere.
+    mark_row : (n_strips,) int32: the row of `Results.marks` for each strip's last row; NOT_MARKED: none.  mark_shift : how
+    many times the number of a column is halved for that of its group there.
     ends : whether the last row and column are wanted.
     """
 
@@ -111,7 +115,12 @@ class Matrix(NamedTuple):
     row_bound: np.ndarray
     column_bound: np.ndarray
     tiles: np.ndarray
+    block_most: np.ndarray
+    block_row: np.ndarray
+    block_shift: np.uint32
     kept: np.ndarray
+    mark_row: np.ndarray
+    mark_shift: np.uint32
     ends: bool
 
 
@@ -145,7 +154,7 @@ class Results(NamedTuple):
     found : (n_strips, WARP, 3) int32: score, row and column of the best cell of each lane.
     reach : (n_strips, 2) int32: first column and the one after the last, of those computed.  n_cells : (n_strips,) int64.
     last_row, last_column : (columns + 1,), (rows + 1,) int32.
-    rows : (any, 2) int32, H and F of kept rows.
+    rows : (any, 2) int32, H and F of kept rows.  marks : (any, groups of columns) int32, the highest H of some rows.
     """
 
     found: np.ndarray
@@ -154,6 +163,7 @@ class Results(NamedTuple):
     last_row: np.ndarray
     last_column: np.ndarray
     rows: np.ndarray
+    marks: np.ndarray
 
 
 class Place(NamedTuple):

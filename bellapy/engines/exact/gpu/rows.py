@@ -146,4 +146,5 @@ class GpuRows:
         for device, rows in self._parts:
             with driver.gpus[device.gpu.index]:
                 values.append(rows[begin + first : begin + end].copy_to_host())
-        return first, np.ascontiguousarray(np.max(values, axis=0).T)
+        whole = values[0] if len(values) == 1 else np.max(values, axis=0)
+        return first, np.ascontiguousarray(whole.T)

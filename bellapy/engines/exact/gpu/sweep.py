@@ -15,13 +15,17 @@ from bellapy.compute.gpu.pool import Device, pool
 from bellapy.engines.exact.cpu import Task
 from bellapy.engines.exact.gpu.plan import (  # noqa: F401  # fits: for callers
     DEFAULT,
+    LOW,
     Kept,
     Sizes,
+    blocks_by_strip,
     choose_kept,
     fits,
     highest,
+    keep_busy,
     list_tasks,
     living_tiles,
+    marks_by_strip,
     pack_scores,
     panel_edges,
     rows_of,
@@ -29,6 +33,7 @@ from bellapy.engines.exact.gpu.plan import (  # noqa: F401  # fits: for callers
 from bellapy.engines.exact.gpu.records import LAG, NOT_KEPT, NUMBERS, Kind, Matrix, Results, Traffic
 from bellapy.engines.exact.gpu.rows import GpuRows, RowsPart
 from bellapy.engines.exact.gpu.sweep_kernels import make_kernel, shared_bytes
+from bellapy.engines.exact.heights import Heights, blank_marks
 from bellapy.engines.exact.rule import NONE
 from bellapy.records.bases import UNKNOWN
 from bellapy.report.run_report import Devices
@@ -55,16 +60,16 @@ def is_packed() -> bool:
 class GpuSweep:
     """A sweep on GPUs; `run` does it as a whole.
 
-    devices : where GPUs note what they did.  sizes : how the matrix is cut.  gpus : to use; None: all of the machine.
+    devices : where GPUs note what they did.  sizes : how the matrix is cut; None: as suits it.  gpus : to use; None: all of
+    the machine.
     """
 
-    marks = None  # as cpu.Ends has it: none are noted
-
-    def __init__(self, task: Task, devices: Devices | None = None, sizes: Sizes = DEFAULT, gpus: list[Device] | None = None):
-        self.task, self.sizes = task, sizes
-        self.kind = Kind(sizes.registers, sizes.steps, bool((task.query >= UNKNOWN).any()))
+    def __init__(
+        self, task: Task, devices: Devices | None = None, sizes: Sizes | None = None, gpus: list[Device] | None = None
+    ):  # fmt: skip
+        self.task, self._sizes = task, sizes
         self._devices, self._gpus = devices or Devices(), gpus
-        self._tiles = living_tiles(task, self.kind)
+        self._noted = blank_marks(task.marks, len(task.query), len(task.target))
         self.done = False
 
     def run(self, threads: int = 1, seconds: float | None = None) -> None:
@@ -76,8 +81,13 @@ class GpuSweep:
         self.done = True
 
     def _run(self, gpus: list[Device]) -> None:
-        blocks = self._blocks(min(gpu.processors for gpu in gpus))
-        edges = panel_edges(self._tiles, blocks * WARPS, len(gpus), self.sizes.panel)
+        processors = min(gpu.processors for gpu in gpus)
+        most = BLOCKS * processors
+        self._cut(self._sizes or DEFAULT)
+        if not self._sizes and not keep_busy(self._tiles, most * WARPS):
+            self._cut(LOW)
+        blocks = most if keep_busy(self._tiles, most * WARPS) else processors
+        edges = panel_edges(self._tiles, blocks * WARPS, len(gpus), self._sizes.panel if self._sizes else 0)
         gpus = gpus[: len(edges) - 1]
         self._kept = self._choose_kept(gpus)
         with driver.gpus[gpus[0].gpu.index]:
@@ -100,16 +110,10 @@ class GpuSweep:
         if not self.task.every:
             self._parts = []
 
-    def _blocks(self, processors: int) -> int:
-        """Blocks of a GPU: one a processor unless enough strips can work at a time for more.
-
-        Warps that only wait slow the others down, and some always do: half as many strips again are enough.  A strip begins
-        when the one above is done with its first tile.
-        """
-        n, tiles = len(self._tiles), self._tiles.astype(np.int64)
-        apart = 1 + max(0, int(tiles[-1, 0] - tiles[0, 0])) / n
-        working = min(n, float((tiles[:, 1] - tiles[:, 0]).mean()) / apart)
-        return processors * (1 if 2 * working < 3 * processors * BLOCKS * WARPS else BLOCKS)
+    def _cut(self, sizes: Sizes) -> None:
+        """Cut the matrix into strips and tiles."""
+        self.kind = Kind(sizes.registers, sizes.steps, bool((self.task.query >= UNKNOWN).any()))
+        self._tiles = living_tiles(self.task, self.kind)
 
     def _launch(self, part: _Part, blocks: int, traffic: Traffic) -> float:
         """Start the kernel on a part's GPU; the seconds it took to compile."""
@@ -146,20 +150,25 @@ class GpuSweep:
         def full(value: int, *shape: int, dtype=np.int32):
             return sent(np.full(shape, value, dtype))
 
+        most, block_row, block_shift = blocks_by_strip(task.bounds.blocks, n_strips, kind)
+        mark_row, mark_shift = marks_by_strip(self._noted, n_strips, kind)
         matrix = Matrix(
             sent(task.query), sent(task.target), sent(left), sent(task.borders.left_gap), sent(highest(left, rows_of(kind))),
             sent(highest(task.bounds.query, rows_of(kind))), sent(highest(task.bounds.target, LAG)), sent(self._tiles),
-            sent(self._kept.places), not task.seek,
+            sent(most), sent(block_row), block_shift, sent(self._kept.places), sent(mark_row), mark_shift, not task.seek,
         )  # fmt: skip
         traffic = Traffic(
             sent(tasks), full(0, 1), full(0, n_strips), sent(top), full(-1, (m + 2 * LAG - 2) // LAG), shared.state,
             shared.numbers, shared.handed, full(task.known, 1),
         )  # fmt: skip
         rows = driver.device_array((max(1, self._kept.n), 2), np.int32, stream=stream)
-        fill_bytes(rows, EMPTY_BYTE, stream)
+        n_marks, groups = self._noted.values.shape
+        marks = driver.device_array((max(1, n_marks), groups), np.int32, stream=stream)
+        for array in (rows, marks):
+            fill_bytes(array, EMPTY_BYTE, stream)
         found, reach = np.full((n_strips, WARP, 3), NONE, np.int32), np.tile(np.array([m, 0], np.int32), (n_strips, 1))
         results = Results(
-            sent(found), sent(reach), full(0, n_strips, dtype=np.int64), full(NONE, m + 1), full(NONE, n + 1), rows
+            sent(found), sent(reach), full(0, n_strips, dtype=np.int64), full(NONE, m + 1), full(NONE, n + 1), rows, marks
         )  # fmt: skip
         stream.synchronize()
         return _Part(device, matrix, traffic, results)
@@ -168,14 +177,18 @@ class GpuSweep:
         """Fetch the results; note what each GPU did."""
         task, fetched = self.task, []
         for part in self._parts:
-            arrays: tuple[Any, ...] = part.results[:-1]
+            arrays: tuple[Any, ...] = part.results[:-2]
+            marks: tuple[Any, ...] = part.results[-1:] if self.marks else ()
             with driver.gpus[part.device.gpu.index]:
                 fetched.append([array.copy_to_host() for array in arrays])
+                for array in marks:
+                    np.maximum(self._noted.values, array.copy_to_host(), out=self._noted.values)
             part.device.note(cells=int(fetched[-1][2].sum()), kernel_s=self.seconds)
         found, reach, n_cells, rows, columns = zip(*fetched, strict=True)
         self.best = best_of(np.concatenate(found).reshape(-1, 3), task.known)
         self.n_cells = int(sum(x.sum() for x in n_cells))
-        self.reach = self._by_task_rows(np.min([x[:, 0] for x in reach], axis=0), np.max([x[:, 1] for x in reach], axis=0))
+        computed = np.min([x[:, 0] for x in reach], axis=0), np.max([x[:, 1] for x in reach], axis=0)
+        self.reach, self._kept = self._by_task_rows(*computed), self._kept.within(*computed)
         self.last_row, self.last_column = np.max(rows, axis=0), np.max(columns, axis=0)
         self.last_row[0], self.last_column[0] = task.borders.left[-1], task.borders.top[-1]
 
@@ -190,6 +203,11 @@ class GpuSweep:
         return np.ascontiguousarray(reach.T[rows]).astype(np.int32)
 
     @property
+    def marks(self) -> Heights | None:
+        """As cpu.Ends has it."""
+        return self._noted if self.task.marks[0] else None
+
+    @property
     def share_done(self) -> float:
         return float(self.done)
 
@@ -200,12 +218,14 @@ class GpuSweep:
     def state(self) -> dict[str, np.ndarray]:
         """What a finished sweep that keeps no rows has found, for `restore`."""
         names = "best", "reach", "last_row", "last_column"
-        return {name: getattr(self, name) for name in names} | {"step": np.array(1), "n_cells": np.array(self.n_cells)}
+        numbers = {"step": np.array(1), "n_cells": np.array(self.n_cells)}
+        return {name: getattr(self, name) for name in names} | numbers | {"marks": self._noted.values}
 
     def restore(self, state) -> None:
         """Take over a `state` of a sweep of the same task."""
         for name in ("best", "reach", "last_row", "last_column"):
             setattr(self, name, state[name])
+        self._noted = self._noted._replace(values=state["marks"])
         self.n_cells, self.done = int(state["n_cells"]), True
 
 

@@ -24,6 +24,7 @@ from bellapy.engines.exact.gpu.border_kernels import (
     highest_border,
     leave_state,
     load_tops,
+    note_highest,
     take_state,
 )
 from bellapy.engines.exact.gpu.records import LAG, Best, Cells, Flow, Kind, Place, Tile, Walk
@@ -128,10 +129,10 @@ def _count(matrix, results, place, kind):
         strip = place.strip
         first = max(I32(place.column - LAG + 1), I32(0))
         last = min(I32(place.column + kind.steps), I32(matrix.target.shape[0]))
-        results.reach[strip, 0] = min(results.reach[strip, 0], first)
-        results.reach[strip, 1] = max(results.reach[strip, 1], last)
+        cuda.atomic.min(results.reach, (strip, 0), first)  # nothing waits for what an atomic operation gives back
+        cuda.atomic.max(results.reach, (strip, 1), last)
         rows = min(LAG * kind.registers, matrix.query.shape[0] - strip * LAG * kind.registers)
-        results.n_cells[strip] += rows * max(0, last - max(place.column, 0))
+        cuda.atomic.add(results.n_cells, strip, np.int64(rows * max(0, last - max(place.column, 0))))
 
 
 @inlined
@@ -229,11 +230,11 @@ def make_kernel(registers: int, steps: int, masked: bool):
             best = Best(results.found[strip, lane, 0], results.found[strip, lane, 1], results.found[strip, lane, 2])
             for tile in range(begin, end):
                 place = Place(lane, strip, I32(tile), row, I32(tile * W - LAG * strip))
+                bound = bound_of(matrix, place, KIND)
                 _wait_above(traffic, strip, tile, above_begin, above_end)
                 corner = load_tops(matrix, traffic, place, continued and tile == begin, above_begin, high, gap, KIND)
                 most = highest_border(matrix, rule, place, walk, cells, high, corner, KIND)
                 reached = fresh_number(traffic.best, 0)
-                bound = bound_of(matrix, place, KIND)
                 if most > NONE and most + rule.opening + bound >= reached:
                     wanted, floored = max(reached, best.score), rule.floor and most < rule.zero
                     alarm, floor = _thresholds(wanted, most, place, rule, KIND)
@@ -251,13 +252,15 @@ def make_kernel(registers: int, steps: int, masked: bool):
                     sync_warp()
                     walk = Walk(most, True, flow)
                     flush(matrix, traffic, results, place, most, words, U32(at + U32(W + SPARE)), rule, KIND)
-                    _count(matrix, results, place, KIND)
                     if best.score > reached:
                         cuda.atomic.max(traffic.best, 0, best.score)
+                    cuda.threadfence()
                 else:
                     walk = Walk(I32(0), False, walk.flow)
-                cuda.threadfence()
                 _tell(traffic.done, strip, I32(tile + 1), lane)
+                if walk.alive:  # now that the strip below need not wait for it
+                    note_highest(matrix, results, place, walk.base, words, U32(at + U32(W + SPARE)), rule, KIND)
+                    _count(matrix, results, place, KIND)
             results.found[strip, lane, 0], results.found[strip, lane, 1], results.found[strip, lane, 2] = best
             if end < matrix.tiles[strip, 1]:
                 place = Place(lane, strip, I32(end), row, I32(end * W - LAG * strip))
