@@ -36,8 +36,6 @@ ONE = U64(1)
 HEADS = PARTS + 1  # compiled code wants it as one number
 STRONG = 32
 """Above this bit of a count stand the candidates with k-mers enough, below all of them."""
-SIZES = 8  # of candidates that are told apart: each is up to twice as large as the one before
-LARGE = 4 << SIZES - 2  # k-mers behind the first one of the largest size; the smallest size has fewer than four of them
 
 
 class Matrix(NamedTuple):
@@ -241,36 +239,6 @@ def _members(words, begin, group):
     return pair, n_shared, n
 
 
-@inlined
-def _in_order_of_size(words, begins, to_pair):
-    """The candidate of this thread: those of a block are dealt out by their sizes, the largest ones first.
-
-    The threads of a warp wait for the one with the largest candidate, and few candidates are large.  Words behind a small
-    candidate may be in use: then it may be taken for a large one, which changes nothing else.  words, begins : as below;
-    to_pair : uint64.  For threads without a candidate it is one behind the last.
-    """
-    begun = cuda.shared.array(SIZES, np.int32)
-    order = cuda.shared.array(BLOCK, np.int32)
-    me, first = cuda.threadIdx.x, np.int64(cuda.blockIdx.x) * cuda.blockDim.x
-    if me < SIZES:
-        begun[me] = 0
-    cuda.syncthreads()
-    size, c = SIZES - 1, first + me
-    if c < begins.size:
-        size, begin, ahead = 0, begins[c], LARGE
-        while size < SIZES - 1 and not (
-            begin + ahead < words.size and words[begin + ahead] >> to_pair == words[begin] >> to_pair
-        ):
-            size, ahead = size + 1, ahead >> 1
-    at = cuda.atomic.add(begun, size, 1)
-    cuda.syncthreads()
-    for before in range(size):
-        at += begun[before]
-    order[at] = me
-    cuda.syncthreads()
-    return first + order[me]
-
-
 def choose_candidates(words, room, used, begins, lengths, group, shape, params, rows, counts):
     """The seeds of some candidates, a thread for each.
 
@@ -278,7 +246,7 @@ def choose_candidates(words, room, used, begins, lengths, group, shape, params, 
     begins : (n_candidates,) int64.  lengths : (n_reads,) int32.  group : Group.  shape : k and seed length of the matrix.
     params : SeedParams.  rows : (n_candidates * (ranks + 1), N_COLUMNS) int32.  counts : (n_candidates,) uint32, rows each.
     """
-    c = _in_order_of_size(words, begins, U64(group.position_bits + group.diagonal_bits))
+    c = cuda.grid(1)
     if c >= begins.size:
         return
     begin, heads = begins[c], cuda.local.array(HEADS, np.int64)
