@@ -7,10 +7,11 @@ device, with arrays that are given back when nothing refers to them any more.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from bellapy.compute.gpu.pool import Device, Worker, pool
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.report.run_report import Devices
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 COPIERS, LEAST_COPIED, FETCHED = 4, 1 << 20, 1 << 26
 """Threads that copy what has come to new memory; bytes that each should have; bytes that are fetched at a time."""
@@ -39,10 +41,11 @@ class Desk:
     def stream(self) -> Any:
         return self.worker.stream
 
-    @property
-    def all_of_device(self) -> list[Desk]:
-        """Desks of the same device, this one among them: while the last threads of one's kernel end, others begin theirs."""
-        return [Desk(worker) for worker in self.device.workers]
+    def several(self, n: int) -> list[Desk]:
+        """So many desks of the same device: while the last threads of one's kernel end, others begin theirs."""
+        with driver.gpus[self.device.gpu.index]:
+            others = [Worker(self.device, driver.stream(), driver.stream()) for _ in range(n - len(self.device.workers))]
+        return [Desk(worker) for worker in [*self.device.workers, *others][:n]]
 
     def empty(self, shape: int | tuple[int, ...], dtype: np.typing.DTypeLike) -> Any:
         """An array on the device; MemoryError, or an error of the driver, where there is no room."""
@@ -114,6 +117,24 @@ def on_each(function: Callable[..., Result], all_desks: Sequence[Desk], *items: 
         return [do(all_desks[0], *(some[0] for some in items))]
     with ThreadPoolExecutor(len(all_desks)) as threads:
         return list(threads.map(do, all_desks, *items))
+
+
+def on_free(function: Callable[[Desk, Item], Result], all_desks: Sequence[Desk], items: Iterable[Item]) -> list[Result]:
+    """Results of a function for every item, in their order, each on a desk that is free then."""
+    free: SimpleQueue[Desk] = SimpleQueue()
+    for each in all_desks:
+        free.put(each)
+
+    def do(item: Item) -> Result:
+        its_desk = free.get()
+        try:
+            with driver.gpus[its_desk.device.gpu.index]:
+                return function(its_desk, item)
+        finally:
+            free.put(its_desk)
+
+    with ThreadPoolExecutor(len(all_desks)) as threads:
+        return list(threads.map(do, items))
 
 
 @contextmanager

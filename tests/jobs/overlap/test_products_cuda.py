@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -66,7 +67,8 @@ def test_the_seeds_are_those_of_the_cpu(rng, monkeypatch, case):
         monkeypatch.setattr(products_cuda, "CHOSEN_BYTES", 1 << 10)
         monkeypatch.setattr(products_cuda, "MANY_ENTRIES", 0)
     if SIMULATED:  # whose kernels run one at a time
-        monkeypatch.setattr(products_cuda, "on_each", lambda find, *items: list(map(find, *items)))
+        monkeypatch.setattr(products_cuda, "on_each", lambda bring, desks: list(map(bring, desks)))
+        monkeypatch.setattr(products_cuda, "on_free", lambda find, desks, items: list(map(find, cycle(desks), items)))
     chosen = [
         choose_seeds(products, matrix, reads, params) for products in multiply(matrix, work, between=between, layout=layout)
     ]

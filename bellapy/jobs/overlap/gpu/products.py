@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bellapy.compute.columns import begins_of_runs
-from bellapy.compute.gpu.desk import Desk, desks, on_each
+from bellapy.compute.gpu.desk import Desk, desks, on_each, on_free
 from bellapy.compute.gpu.ops import U64
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, scan, total_of
@@ -44,8 +43,10 @@ PRODUCT_BYTES = 20
 """Of device memory for each product: two words, a flag, and what the sort counts."""
 ENTRY_BYTES, PLANES_BYTES = 20, 3 / 8
 """For each entry: it, its products, and those before it.  For each base: its bit planes."""
-FEW_GROUPS = 4  # list the entries of their queries together
 LEAST_PRODUCTS = 1 << 22  # groups of fewer would be too many
+DESKS, DESK_PRODUCTS = 6, 1 << 26
+"""Of a GPU, since a large candidate keeps one thread busy for milliseconds; more than two only with memory for so many
+products each."""
 ROOM = 0.6  # share of the memory for products that is planned to be used
 PARTS, LEAST_PART = 2, 1 << 14
 """Parts of the seeds for each thread, which need not all take as long; seeds of a part, if there are so many."""
@@ -141,43 +142,38 @@ def find_on_gpus(
         return None
     total, free = int(products.sum()), min(its.device.gpu.free for its in its_desks)
     room = products_for(free, len(matrix.entries), int(matrix.starts[-1]), total)
-    most = max(1, min(GROUP_PRODUCTS, room // len(first.all_of_device), -(-total // len(its_desks))))
+    each = max(2, min(DESKS, room // DESK_PRODUCTS))
+    most = max(1, min(GROUP_PRODUCTS, room // each, -(-total // len(its_desks))))
     groups = list(_groups(products, most, 1 << query_bits))
-    sharing = _all_desks(its_desks[: max(1, len(groups))], product, there, entries)[: max(1, len(groups))]
-    shares = [groups[i :: len(sharing)] for i in range(len(sharing))]  # later queries have fewer targets
+    its_desks = its_desks[: max(1, len(groups))]
+    its = _bring_to_all(its_desks, product, there, entries)
+    sharing = [desk for turn in zip(*(desk.several(each) for desk in its_desks), strict=True) for desk in turn]
 
-    def find(its_desk: Desk, its: _There, its_groups: list[tuple[int, int]]) -> list[_Chosen]:
-        counts, chosen = its_desk.empty(len(matrix.entries), np.uint32), []
-        at_once = max(FEW_GROUPS, math.isqrt(len(its_groups)))
-        for at in range(0, len(its_groups), at_once):
-            some = its_groups[at : at + at_once]
-            listed = _list(its_desk, its, int(matrix.starts[some[0][0]]), int(matrix.starts[some[-1][1]]))
-            chosen += [
-                _multiply(its_desk, its, listed, counts, product, Block(*group, bits, layout.diagonal_bias))
-                for group in some
-            ]
-        return chosen
+    def find(its_desk: Desk, some: list[tuple[int, int]]) -> list[_Chosen]:
+        there = its[its_desk.device.gpu.index]
+        listed = _list(its_desk, there, int(matrix.starts[some[0][0]]), int(matrix.starts[some[-1][1]]))
+        counts = its_desk.empty(listed.size, np.uint32)
+        blocks = [Block(*group, bits, layout.diagonal_bias) for group in some]
+        return [_multiply(its_desk, there, listed, counts, product, block) for block in blocks]
 
-    chosen = [some for row in zip_longest(*on_each(find, *zip(*sharing, strict=True), shares)) for some in row if some]
+    together = max(1, math.isqrt(len(groups)) // 2)  # few lists of entries, and short ones
+    some = [groups[at : at + together] for at in range(0, len(groups), together)]
+    chosen = [one for found in on_free(find, sharing, some) for one in found]
     columns = [x for some in chosen for x in some.columns]
     n_candidates, n_weak = (sum(getattr(some, name) for some in chosen) for name in ("n_candidates", "n_weak"))
     return Found(_cut(columns, matrix.seed_length, PARTS * n_parts), total, n_candidates, n_weak)
 
 
-def _all_desks(
-    its_desks: Sequence[Desk], product: _Product, there: _There, entries: Any
-) -> list[tuple[Desk, _There]]:  # fmt: skip
-    """All desks of the GPUs of these, those of one GPU apart, and what their GPU holds.
+def _bring_to_all(its_desks: Sequence[Desk], product: _Product, there: _There, entries: Any) -> dict[int, _There]:
+    """What the GPU of each of these desks holds, by its index; there, entries : of the first one."""
 
-    there, entries : of the first one.
-    """
-
-    def bring(its_desk: Desk) -> list[tuple[Desk, _There]]:
+    def bring(its_desk: Desk) -> _There:
         its = there if its_desk is its_desks[0] else _bring(its_desk, product, _copied(its_desk, entries))
         its_desk.stream.synchronize()  # what is there is for all desks
-        return [(each, its) for each in its_desk.all_of_device]
+        return its
 
-    return [pair for turn in zip(*on_each(bring, its_desks), strict=True) for pair in turn]
+    indices = [its_desk.device.gpu.index for its_desk in its_desks]
+    return dict(zip(indices, on_each(bring, its_desks), strict=True))
 
 
 def products_for(free: int, n_entries: int, n_places: int, total: int) -> int:
@@ -239,7 +235,7 @@ def _list(desk: Desk, there: _There, low: int, high: int) -> Any:
 def _multiply(desk: Desk, there: _There, listed: Any, counts: Any, product: _Product, block: Block) -> _Chosen:
     """The seeds of a block of queries.
 
-    listed : of `_list`, their entries and perhaps others.  counts : (n_entries,) uint32, overwritten.
+    listed : of `_list`, their entries and perhaps others.  counts : (n_listed,) uint32, overwritten.
     """
     (first, end, bits, bias), starts = block, product.matrix.starts
     low, high = int(starts[first]), int(starts[end])
@@ -255,9 +251,8 @@ def _multiply(desk: Desk, there: _There, listed: Any, counts: Any, product: _Pro
 
 
 def _count(desk: Desk, there: _There, places: tuple[int, int], listed: Any, counts: Any, of_query: Any) -> Any:
-    """The products of each entry listed, or of all, (n,) uint32 on the device: the beginning of counts, (n_entries,)."""
+    """The products of each entry listed, or of all if none is, to counts, (n,) uint32 on the device."""
     low, high = map(np.int64, places)
-    counts = counts[: listed.size] if listed.size else counts
     desk.launch(count_pairs, blocks_for(counts.size), BLOCK, there.matrix, low, high, listed, counts, of_query)
     return counts
 
