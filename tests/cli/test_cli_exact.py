@@ -117,7 +117,7 @@ def test_bounds_of_the_second_strand_made_before_the_first_is_done(here, monkeyp
         made = []
         with monkeypatch.context() as patch:
             if early:
-                patch.setattr(pipeline, "_gpus", lambda *_: Devices())
+                patch.setattr(pipeline, "_gpus", lambda *_: Devices)
             patch.setattr(pipeline, "bound_above", lambda *given, **on: made.append(on) or bound_above(*given, **on))  # noqa: B023
             assert run(*command, "-o", f"{early}.paf").code == 0
         stages = json.loads((here / "r.json").read_text())["stages"]
@@ -134,7 +134,7 @@ def test_gpus_are_woken_where_one_may_be_worth_it(here, monkeypatch, device, cel
     woken = []
     monkeypatch.setattr(cli, "wake", lambda: woken.append(1))
     monkeypatch.setattr(cli, "GPU_CELLS", cells)
-    monkeypatch.setattr(pipeline, "_gpus", lambda *_: None)
+    monkeypatch.setattr(pipeline, "_gpus", lambda *_: lambda: None)
     assert run("exact", "a.fa", "b.fa", "--device", device).code == 0
     assert len(woken) == is_woken
 
