@@ -70,8 +70,8 @@ class Sweeper(NamedTuple):
 
     budget : bytes for special rows.  journal : keeps their states.  watch : is told the stage and the share of it that is
     done.  find_devices : says where GPUs note what they do, or None: they are not used.  It is asked when a lower bound is
-    known: GPUs take a while to start.  beside : is told the score that is known when GPUs begin to sweep, to begin other
-    work for the CPU.
+    known: GPUs take a while to start.  beside : is told the score that is known when GPUs begin to sweep back, to begin
+    other work for the CPU.
     """
 
     threads: int = 1
@@ -94,7 +94,8 @@ class Sweeper(NamedTuple):
         bounds, every = make_bounds(ROWS), task.every
         task = task._replace(bounds=bounds, size=ROWS, every=EVERY_LINE if every else 0)
         if self._uses_gpus(task):
-            self.beside(task.known)
+            if every:
+                self.beside(task.known)
             return self._sweep_on_gpus(f"{name}_gpu", task)
         if is_narrow(task, self.threads, keep_ends):
             return self._finish(f"{name}_lines", BandSweep(task, self.budget, keep_ends))

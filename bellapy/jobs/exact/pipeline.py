@@ -31,7 +31,7 @@ from bellapy.report.run_report import Devices, RunReport, Stage
 
 STRANDS = {"both": (1, -1), "forward": (1,), "reverse": (-1,)}
 PARTS = 10_000  # of a progress bar
-EARLY_THREADS = 4  # with so many, one makes bounds of the second strand while GPUs sweep over the first
+EARLY_THREADS = 4  # with so many, bounds of the second strand are made while GPUs sweep back over the first
 
 
 @dataclass(slots=True)
