@@ -64,7 +64,8 @@ def by_stages(query: np.ndarray, target: np.ndarray) -> dict:
             stages[last[0]] = round(now - last[1], 2)
             last[:] = [stage, now]
 
-    sweeper = Sweeper(threads=usable_cores(), watch=watch, devices=Devices())
+    devices = Devices()
+    sweeper = Sweeper(threads=usable_cores(), watch=watch, find_devices=lambda: devices)
     began = time.perf_counter()
     found, work = align_one(query, target, SCORES, "local", sweeper=sweeper)
     watch("", 1)

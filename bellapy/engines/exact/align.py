@@ -163,12 +163,10 @@ def _bound_better(pair: _Pair, sweeper: Sweeper, beat: int, early: Region | None
     Few second strands have such an alignment: it is looked for only where bounds allow it.
     """
     threads, on_gpu = sweeper.threads, bool(sweeper.devices)
-    if early is None:
-        region = bound_above(*pair, beat, threads, on_gpu)
-    elif upper_bound(early) < early.known:
+    if early is not None and (early.known > beat or upper_bound(early) < early.known):
         region = early._replace(known=beat + 1)
     else:
-        region = tightened(early, beat + 1, threads)
+        region = bound_above(*pair, beat, threads, on_gpu)
     if upper_bound(region) > beat and (known := lower_bound(*pair, threads)) > beat + 1:
         region = bound_region(*pair, known, threads, on_gpu=on_gpu)
     return region

@@ -27,6 +27,7 @@ WORTH, GPU_WORTH = 1 << 36, 1 << 43  # cells beyond which tighter bounds save mo
 GPU_WIDE = 1 << 23  # columns of a row that a GPU computes while one thread makes windows for it
 WIDE = 1 << 15  # columns of an interval on average, for each thread, beyond which tighter bounds save time
 MOST_BANDS = 1 << 24  # of all blocks
+CLOSE = 8  # an upper bound that is above what is known by no more than such a part of it may soon be below
 LEAST_ROWS = 1024
 FLAT = 32  # times as many rows as diagonals in a band of a block
 FINER = 2
@@ -111,10 +112,20 @@ def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
             matrix = matrix._replace(on_gpu=False)  # threads go on with what is left
             grid, behind, ahead = _look_closer(matrix, grid, costs, behind, ahead)
         by = _finer_by(grid)
-        if by == 1 or matrix.on_gpu and WIDE * len(matrix.query) < grid.area <= GPU_WORTH:
+        if by == 1 or _is_enough(matrix, grid, ahead):
             return _limits(matrix, grid, costs, behind, ahead)
         coarse, grid = grid, finer(grid, len(matrix.target), by)
         known = carry_over(coarse, grid, by, behind, ahead)
+
+
+def _is_enough(matrix: Matrix, grid: Grid, ahead: np.ndarray) -> bool:
+    """Whether a GPU computes what is left in less time than finer blocks save; those may leave nothing at all, though.
+
+    ahead : what is gained from each band on.
+    """
+    if not matrix.on_gpu or not WIDE * len(matrix.query) < grid.area <= GPU_WORTH:
+        return False
+    return int(np.max(ahead, where=grid.alive, initial=0)) - matrix.known > abs(matrix.known) // CLOSE
 
 
 def _look_closer(

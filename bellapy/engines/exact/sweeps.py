@@ -57,6 +57,10 @@ def _tell_nobody(stage: str, share: float) -> None:
     pass
 
 
+def _find_none() -> None:
+    return None
+
+
 def _do_nothing(known: int) -> None:
     pass
 
@@ -65,16 +69,21 @@ class Sweeper(NamedTuple):
     """What sweeps may use.
 
     budget : bytes for special rows.  journal : keeps their states.  watch : is told the stage and the share of it that is
-    done.  devices : where GPUs note what they do; None: they are not used.  beside : is told the score that is known when
-    GPUs begin to sweep, and may begin other work for the CPU.
+    done.  find_devices : says where GPUs note what they do, or None: they are not used.  It is asked when a lower bound is
+    known: GPUs take a while to start.  beside : is told the score that is known when GPUs begin to sweep back, to begin
+    other work for the CPU.
     """
 
     threads: int = 1
     budget: int = 1 << 28
     journal: Journal | None = None
     watch: Watch = _tell_nobody
-    devices: Devices | None = None
+    find_devices: Callable[[], Devices | None] = _find_none
     beside: Callable[[int], object] = _do_nothing
+
+    @property
+    def devices(self) -> Devices | None:
+        return self.find_devices()
 
     def sweep(self, name: str, task: Task, make_bounds: MakeBounds, keep_ends: bool = False) -> Any:
         """A finished sweep.
@@ -85,7 +94,8 @@ class Sweeper(NamedTuple):
         bounds, every = make_bounds(ROWS), task.every
         task = task._replace(bounds=bounds, size=ROWS, every=EVERY_LINE if every else 0)
         if self._uses_gpus(task):
-            self.beside(task.known)
+            if every:
+                self.beside(task.known)
             return self._sweep_on_gpus(f"{name}_gpu", task)
         if is_narrow(task, self.threads, keep_ends):
             return self._finish(f"{name}_lines", BandSweep(task, self.budget, keep_ends))
@@ -109,11 +119,12 @@ class Sweeper(NamedTuple):
 
     def _uses_gpus(self, task: Task) -> bool:
         width = GPU_WIDTH * min(self.threads, GPU_THREADS)
-        if not self.devices or task.n_allowed < max(GPU_CELLS, width * len(task.query)):
+        devices = self.devices
+        if not devices or task.n_allowed < max(GPU_CELLS, width * len(task.query)):
             return False
         if _gpu().is_packed():
             return _gpu().fits(task.scores)
-        if self.devices.is_new(OLD_GPU):
+        if devices.is_new(OLD_GPU):
             logger.warning(OLD_GPU)
         return False
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.gpu.devices import choose_device
+from bellapy.compute.gpu.devices import choose_beside
 from bellapy.engines.exact.align import Alignment, Reached, Work, align_one, bound_above
 from bellapy.engines.exact.bounds import Region
 from bellapy.engines.exact.rule import Scores
@@ -31,7 +31,7 @@ from bellapy.report.run_report import Devices, RunReport, Stage
 
 STRANDS = {"both": (1, -1), "forward": (1,), "reverse": (-1,)}
 PARTS = 10_000  # of a progress bar
-EARLY_THREADS = 4  # with so many, one makes bounds of the second strand while GPUs sweep over the first
+EARLY_THREADS = 4  # with so many, bounds of the second strand are made while GPUs sweep back over the first
 
 
 @dataclass(slots=True)
@@ -113,13 +113,14 @@ def align_files(request: Request, params: ExactParams, report: RunReport) -> Non
     ParameterError : an output whose name says no format, or options that exclude each other.
     """
     _check(request)
+    choice = choose_beside("cpu" if request.run.device == "auto" else request.run.device)
     report.parameters = {**asdict(params), "score_only": request.score_only, "threads": request.run.threads}
     with report.stage(ReadPairStage("read")) as stage:
         query_name, query = read_record(request.query, request.query_name, "--query-name")
         target_name, target = read_record(request.target, request.target_name, "--target-name")
         stage.query_bases, stage.target_bases = len(query), len(target)
     pair = Pair(query_name, query, target_name, target)
-    found = align_strands(pair, params, request, report)
+    found = align_strands(pair, params, request, _gpus(pair, request.run.device, choice, report), report)
     with report.stage(WriteStage("write")) as written:
         write_alignment(request.output, pair, found.alignment, found.strand, params, report, request.score_only)
         if request.plot:
@@ -161,11 +162,15 @@ def read_record(path: str, name: str | None, option: str) -> tuple[str, np.ndarr
     return reads.names[at], reads.codes[start : start + int(reads.lengths[at])].copy()
 
 
-def align_strands(pair: Pair, params: ExactParams, request: Request, report: RunReport) -> Found:
-    """The best alignment of the strands asked for; the second strand has to beat the first."""
+def align_strands(
+    pair: Pair, params: ExactParams, request: Request, find_devices: Callable[[], Devices | None], report: RunReport
+) -> Found:
+    """The best alignment of the strands asked for; the second strand has to beat the first.
+
+    find_devices : as of Sweeper.
+    """
     scores = Scores(params.match, params.mismatch, params.gap_open, params.gap_extend)
-    devices, threads = _gpus(pair, request.run.device, report), request.run.threads
-    strands, early = STRANDS[params.strand], list[Future[Region]]()
+    strands, threads, early = STRANDS[params.strand], request.run.threads, list[Future[Region]]()
     best: Found | None = None
 
     def bound_second(known: int) -> Region:
@@ -181,7 +186,9 @@ def align_strands(pair: Pair, params: ExactParams, request: Request, report: Run
             with report.stage(AlignStage(label)) as stage, show_stages() as watch:
                 beat = best.alignment.score if best and best.alignment else None
                 journal = StrandJournal(request.work, strand) if request.work else None
-                sweeper = Sweeper(threads=threads, journal=journal, watch=watch, devices=devices, beside=begin_second)
+                sweeper = Sweeper(
+                    threads=threads, journal=journal, watch=watch, find_devices=find_devices, beside=begin_second
+                )
                 alignment, work = align_one(
                     pair.oriented(strand), pair.target, scores, params.mode, beat=beat, with_path=not request.score_only,
                     sweeper=sweeper, region=early[0].result() if early else None,
@@ -197,11 +204,16 @@ def align_strands(pair: Pair, params: ExactParams, request: Request, report: Run
     return best
 
 
-def _gpus(pair: Pair, device: str, report: RunReport) -> Devices | None:
-    """Where GPUs note what they do; None if none is to be used: auto looks for them only where they may be worth it."""
-    if device == "auto" and len(pair.query) * len(pair.target) < GPU_CELLS:
-        return None
-    return report.devices if choose_device(device) == "cuda" else None
+def _gpus(pair: Pair, device: str, choice: Future[str], report: RunReport) -> Callable[[], Devices | None]:
+    """What says where GPUs note what they do; auto looks for them only where they may be worth it.
+
+    choice : of what was asked for by name.  What has failed by now is told now, else when GPUs are needed.
+    """
+    if device == "auto" and len(pair.query) * len(pair.target) >= GPU_CELLS:
+        choice = choose_beside(device)
+    elif choice.done():
+        choice.result()
+    return lambda: report.devices if choice.result() == "cuda" else None
 
 
 def _count(stage: AlignStage, pair: Pair, alignment: Alignment | Reached | None, work: Work) -> None:

@@ -166,7 +166,7 @@ def test_alignments_are_those_of_the_definition(rng, mode, monkeypatch):
     query = rng.integers(0, 4, STRIP + 12).astype(np.uint8)
     target = np.concatenate([rng.integers(0, 4, 5).astype(np.uint8), evolved(rng, query)])
     devices = Devices()
-    found, work = align_one(query, target, SCORES[0], mode, sweeper=sweeps.Sweeper(devices=devices))
+    found, work = align_one(query, target, SCORES[0], mode, sweeper=sweeps.Sweeper(find_devices=lambda: devices))
     assert found.score == naive_exact.best_score(text(query), text(target), *SCORES[0], mode)
     assert sum(use.cells for use in devices.used()) == work.forward + work.backward > 0
     if not SIMULATED:
@@ -328,7 +328,7 @@ def test_old_gpus_leave_the_matrix_to_the_cpu(rng, monkeypatch, said):
     monkeypatch.setattr(pool().devices[0], "packed", False)
     query, target = (rng.integers(0, 4, 40).astype(np.uint8) for _ in range(2))
     devices = Devices()
-    found, _ = align_one(query, as_target(target), SCORES[0], "global", sweeper=sweeps.Sweeper(devices=devices))
+    found, _ = align_one(query, as_target(target), SCORES[0], "global", sweeper=sweeps.Sweeper(find_devices=lambda: devices))
     assert found.score == naive_exact.best_score(text(query), text(target), *SCORES[0], "global")
     assert not devices.used()
     assert said.messages == [sweeps.OLD_GPU]

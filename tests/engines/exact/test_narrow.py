@@ -94,6 +94,7 @@ def test_bounds_hold_in_every_cell(pair, scores, is_global, less, way, threads):
         if way == "words":
             patch.setattr(narrow, "PASSES", 0)
         if way == "large blocks":
+            patch.setattr(narrow, "_is_enough", lambda *_: True)
             patch.setattr(narrow, "finer", None)
         limits = narrow.find_limits(matrix, whole.first, whole.last)
     opened_twice = np.array([0, scores.gap_open, scores.gap_open])[:, None, None]
@@ -140,6 +141,19 @@ def test_alignments_within_such_bounds_are_optimal(pair, scores, mode, threads):
                 found, _ = align_one(query, target, scores, mode, sweeper=sweeps.Sweeper(threads))
             assert found[:5] == expected[:5]
             np.testing.assert_array_equal(found.runs, expected.runs)
+
+
+@pytest.mark.parametrize("on_gpu, worth, most, is_enough", [
+    (True, 1 << 40, 160, True), (False, 1 << 40, 160, False), (True, 1 << 10, 160, False), (True, 1 << 40, 110, False)
+])  # fmt: skip
+def test_large_blocks_are_enough_for_a_gpu_unless_much_is_left_or_all_may_go(monkeypatch, on_gpu, worth, most, is_enough):
+    monkeypatch.setattr(narrow, "GPU_WORTH", worth)
+    codes, whole = np.zeros(300, np.uint8), bounds.whole(300, 300)
+    matrix = narrow.Matrix(codes, codes, Scores(), 100, False, bounds.BLOCK, 1, on_gpu)
+    grid = grid_cuts.first_grid(whole.first, whole.last, bounds.BLOCK, matrix.shape, 64, 8)
+    ahead = np.full(len(grid.alive), most)
+    ahead[0], grid.alive[0] = 1000, False
+    assert narrow._is_enough(matrix, grid, ahead) == is_enough
 
 
 @pytest.mark.parametrize("threads", [1, 3])
