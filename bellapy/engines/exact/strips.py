@@ -244,7 +244,8 @@ def walk_windows(query, target, windows, at, walk, costs, raised, moves, walked)
         j += strip.left
         if i or found != score and not in_gap or not begin <= j < end or used + len(runs) > len(walked.runs):
             return n
-        walked.runs[used : used + len(runs)] = runs
+        for x in range(len(runs)):  # compute/jit.py says why this is no slice
+            walked.runs[used + x] = runs[x]
         used += len(runs)
         score, below = np.int64(top.high[j - begin]), np.int64(top.gap[j - begin])
         in_gap = over and below > score - costs.gap_open - costs.gap_extend
