@@ -14,8 +14,8 @@ every vector unit that LLVM does not find in a loop.
 A number, a tuple of numbers or True that is written in a call is a type of its own to Numba, which compiles what is called
 anew for it; so is a variable that begins as such and is handed on before it changes.  np.int64(0) and np.bool_(True) are
 not.  Arrays that cannot be written to, or that run backwards, are other types as well.  Where an array is assigned to a
-slice, Numba compiles the text of an error for unequal lengths, which takes seconds; a loop has none.  Compiling is nearly all
-of a first run, so functions are written to be compiled once.
+slice, Numba compiles the text of an error for unequal lengths, which takes seconds; a loop has none.  Compiling is nearly
+all of a first run, so functions are written to be compiled once.
 """
 
 from __future__ import annotations
