@@ -183,7 +183,7 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
 
     with report.stage(CorrectStage("correct")) as stage, progress("correct", len(job.reads)) as advance:
         ranges = _Ranges(job, members, how)
-        edges = _edges(job, members, ranges.at_once if job.traces_ahead else 0)
+        edges = _edges(job, members, ranges.at_once + HELD_BESIDE if job.traces_ahead else 1)
         ahead = ranges.prepared_ahead(edges)
         for first, last in pairwise(edges):
             for read, found in zip(templates_in(first, last), _once(job, correct_range, first, last), strict=True):
@@ -239,22 +239,22 @@ def _once(job: Job, correct: Callable[[int, int], Iterator[Corrected]], first: i
     return unpack(job.work.once(f"reads-{first}", lambda: pack(correct(first, last))))
 
 
-def _edges(job: Job, members: Members, at_once: int) -> list[int]:
+def _edges(job: Job, members: Members, held: int) -> list[int]:
     """Where ranges begin, and the last one ends.  A folder keeps them, so that they stay as they are.
 
-    at_once : ranges that GPUs correct at a time; 0: paths of one range are held at a time.
+    held : ranges whose paths are held at a time.
     """
     if job.work is None:
-        return _ranges(job, members, RANGE_BYTES, at_once)
-    kept = job.work.once("ranges", lambda: {"edges": np.array(_ranges(job, members, KEPT_BYTES, at_once), np.int64)})
+        return _ranges(job, members, RANGE_BYTES, held)
+    kept = job.work.once("ranges", lambda: {"edges": np.array(_ranges(job, members, KEPT_BYTES, held), np.int64)})
     return kept["edges"].tolist()
 
 
-def _ranges(job: Job, members: Members, most_bytes: int, at_once: int) -> list[int]:
+def _ranges(job: Job, members: Members, most_bytes: int, held: int) -> list[int]:
     """Cut the reads into ranges whose paths fit the memory: those of one read, and of as many more as there is room for."""
     start, end = spans_on_template(job.overlaps, members.overlap, members.as_query)
     totals = np.concatenate(([0], np.cumsum((end - start) * PATH_BYTES)))[members.offsets]
-    most, held = int(np.diff(totals).max(initial=1)) + 1, at_once + HELD_BESIDE if at_once else 1
+    most = int(np.diff(totals).max(initial=1)) + 1
     piles = int(PILE_BYTES / PATH_BYTES * job.resources.threads * most) + BRIDGE_BYTES
     room = (
         job.resources.budget.items(
@@ -262,28 +262,10 @@ def _ranges(job: Job, members: Members, most_bytes: int, at_once: int) -> list[i
         )
         - piles
     ) // held
-    return cut_ranges(totals, room, max(1, at_once))
-
-
-def cut_ranges(totals: np.ndarray, room: int, at_once: int) -> list[int]:
-    """The same in about as many ranges for each of those that are corrected at a time: no GPU waits for another's last ones.
-
-    totals, room : as of `_cut`.
-    """
-    n, most = len(_cut(totals, room)) - 1, int(np.diff(totals).max(initial=0)) + 1
-    turns = max(1, -(-n // at_once))
-    return _cut(totals, min(room, int(totals[-1]) // (turns * at_once) + most))
-
-
-def _cut(totals: np.ndarray, room: int) -> list[int]:
-    """Where ranges of reads begin whose paths take at most so many bytes, but one read's; and the last one's end.
-
-    totals : (n_reads + 1,) float64, bytes of the paths of all reads before.
-    """
     edges = [0]
-    while edges[-1] < len(totals) - 1:
+    while edges[-1] < len(job.reads):
         at = int(np.searchsorted(totals, totals[edges[-1]] + room, side="right")) - 1
-        edges.append(min(len(totals) - 1, max(edges[-1] + 1, at)))
+        edges.append(min(len(job.reads), max(edges[-1] + 1, at)))
     return edges
 
 

@@ -313,17 +313,3 @@ def test_the_sample_is_spread_evenly():
     assert sample(np.full(5, 100, np.int32)).tolist() == [0, 1, 2, 3, 4]
     found = sample(np.full(1000, 100_000, np.int32))
     assert found.tolist() == [0, 333, 666, 999]
-
-
-@pytest.mark.parametrize(("room", "at_once"), [(100, 1), (100, 4), (1000, 4), (7, 3), (10**6, 4)])
-def test_ranges_come_in_turns_and_fit_the_room(rng, room, at_once):
-    sizes = rng.integers(0, 30, 300)
-    edges = pipeline.cut_ranges(np.concatenate(([0], np.cumsum(sizes * 1.0))), room, at_once)
-    assert edges[0] == 0 and edges[-1] == 300 and np.all(np.diff(edges) > 0)
-    held = np.add.reduceat(sizes, edges[:-1])
-    assert all(held[np.diff(edges) > 1] <= room)
-    if room > sizes.max():
-        assert len(held) >= sizes.sum() / room
-        turns = -(-len(held) // at_once)
-        assert held.max() <= sizes.sum() / (turns * at_once) + 2 * sizes.max(), "all of a turn take about as long"
-    assert pipeline.cut_ranges(np.zeros(1), room, at_once) == [0]

@@ -178,11 +178,11 @@ class GpuSweep:
         task, fetched = self.task, []
         for part in self._parts:
             arrays: tuple[Any, ...] = part.results[:-2]
-            marks: tuple[Any, ...] = part.results[-1:] if self.marks else ()
+            marks: Any = part.results.marks
             with driver.gpus[part.device.gpu.index]:
                 fetched.append([array.copy_to_host() for array in arrays])
-                for array in marks:
-                    np.maximum(self._noted.values, array.copy_to_host(), out=self._noted.values)
+                if self.marks:
+                    np.maximum(self._noted.values, marks.copy_to_host(), out=self._noted.values)
             part.device.note(cells=int(fetched[-1][2].sum()), kernel_s=self.seconds)
         found, reach, n_cells, rows, columns = zip(*fetched, strict=True)
         self.best = best_of(np.concatenate(found).reshape(-1, 3), task.known)
