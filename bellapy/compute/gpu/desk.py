@@ -119,19 +119,32 @@ def on_each(function: Callable[..., Result], all_desks: Sequence[Desk], *items: 
         return list(threads.map(do, all_desks, *items))
 
 
-def on_free(function: Callable[[Desk, Item], Result], all_desks: Sequence[Desk], items: Iterable[Item]) -> list[Result]:
-    """Results of a function for every item, in their order, each on a desk that is free then."""
-    free: SimpleQueue[Desk] = SimpleQueue()
-    for each in all_desks:
-        free.put(each)
+class FreeDesks:
+    """Desks, of any devices, that have one user at a time each."""
 
-    def do(item: Item) -> Result:
-        its_desk = free.get()
+    def __init__(self, all_desks: Iterable[Desk]):
+        self._free: SimpleQueue[Desk] = SimpleQueue()
+        for each in all_desks:
+            self._free.put(each)
+
+    @contextmanager
+    def take(self) -> Iterator[Desk]:
+        """One that is free, with its device in use."""
+        its_desk = self._free.get()
         try:
             with driver.gpus[its_desk.device.gpu.index]:
-                return function(its_desk, item)
+                yield its_desk
         finally:
-            free.put(its_desk)
+            self._free.put(its_desk)
+
+
+def on_free(function: Callable[[Desk, Item], Result], all_desks: Sequence[Desk], items: Iterable[Item]) -> list[Result]:
+    """Results of a function for every item, in their order, each on a desk that is free then."""
+    free = FreeDesks(all_desks)
+
+    def do(item: Item) -> Result:
+        with free.take() as its_desk:
+            return function(its_desk, item)
 
     with ThreadPoolExecutor(len(all_desks)) as threads:
         return list(threads.map(do, items))

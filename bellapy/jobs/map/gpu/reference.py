@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from queue import SimpleQueue
 
-from bellapy.compute.gpu.desk import Desk, desks_of_its_own
-from bellapy.compute.gpu.ops import SIMULATED, driver
+from bellapy.compute.gpu.desk import Desk, FreeDesks, desks_of_its_own
+from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.compute.gpu.pool import give_to_cpu, is_out_of_memory
 from bellapy.compute.resources import Resources
 from bellapy.records import ReadSet
@@ -24,9 +23,7 @@ class Card:
     """A GPU, for as many threads at a time as it has desks.  index : what it holds of the index in use."""
 
     def __init__(self, desks: list[Desk]):
-        self._device, self._free = desks[0].device, SimpleQueue[Desk]()
-        for desk in desks:
-            self._free.put(desk)
+        self._device, self._free = desks[0].device, FreeDesks(desks)
         self.index: OnDevice | None = None
 
     @contextmanager
@@ -35,14 +32,10 @@ class Card:
 
         What others shall use has to be done before the desk is left: each has a stream of its own.
         """
-        desk = self._free.get()
-        try:
-            with driver.gpus[self._device.gpu.index]:
-                began = time.perf_counter()
-                yield desk
-                self.note(**{seconds: time.perf_counter() - began})
-        finally:
-            self._free.put(desk)
+        with self._free.take() as desk:
+            began = time.perf_counter()
+            yield desk
+            self.note(**{seconds: time.perf_counter() - began})
 
     def note(self, **work: float) -> None:
         """Note what was done, by names of `DeviceUse`."""
