@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from typing import Annotated
 
@@ -11,9 +10,8 @@ import typer
 from bellapy.cli.folder import given_folder
 from bellapy.cli.options import THREADS_AND_LOG, Given, output_option, pick, takes
 from bellapy.cli.session import session
-from bellapy.compute.gpu.devices import wake
 from bellapy.params import make_exact_params
-from bellapy.params.exact import GPU_CELLS, ExactParams
+from bellapy.params.exact import ExactParams
 from bellapy.params.fields import INPUT, OUTPUT, options_of
 from bellapy.params.run import RunParams, WorkdirParams
 
@@ -49,16 +47,9 @@ def exact(
     params = make_exact_params(given)
     with session(given, [query, target], {"-o": output, "--plot": plot}) as run:
         run.watch()
-        if run.run.device == "cuda" or run.run.device == "auto" and _size(query) * _size(target) >= GPU_CELLS:
-            wake()  # while the rest is loaded
         from bellapy.jobs.exact.pipeline import Request, align_files
 
         what = {"score_only": score_only, "query_name": query_name, "target_name": target_name}
         with given_folder(given, "exact", {**asdict(params), **what}, [query, target]) as work:
             request = Request(query, target, query_name, target_name, output, score_only, plot, work, run.run)
             align_files(request, params, run.report)
-
-
-def _size(path: str) -> int:
-    """Bytes of a file, about as many as bases; 0 for standard input."""
-    return os.path.getsize(path) if os.path.isfile(path) else 0

@@ -15,7 +15,7 @@ import pytest
 from cases import listing, options_of, run
 
 from bellapy import params
-from bellapy.cli import exact as cli
+from bellapy.compute.gpu.devices import choose_beside
 from bellapy.engines.exact import align, cpu, sweeps
 from bellapy.engines.exact.align import bound_above
 from bellapy.io import workdir
@@ -128,15 +128,15 @@ def test_bounds_of_the_second_strand_are_made_while_a_gpu_sweeps_back(here, monk
 
 
 @pytest.mark.parametrize(
-    "device, cells, is_woken", [("cpu", 0, 0), ("auto", 0, 1), ("auto", 1 << 30, 0), ("cuda", 1 << 30, 1)]
+    "device, cells, wanted",
+    [("cpu", 0, ["cpu"]), ("auto", 0, ["cpu", "auto"]), ("auto", 1 << 30, ["cpu"]), ("cuda", 1 << 30, ["cuda"])],
 )
-def test_gpus_are_woken_where_one_may_be_worth_it(here, monkeypatch, device, cells, is_woken):
-    woken = []
-    monkeypatch.setattr(cli, "wake", lambda: woken.append(1))
-    monkeypatch.setattr(cli, "GPU_CELLS", cells)
-    monkeypatch.setattr(pipeline, "_gpus", lambda *_: lambda: None)
+def test_gpus_are_looked_for_where_one_may_be_worth_it(here, monkeypatch, device, cells, wanted):
+    asked = []
+    monkeypatch.setattr(pipeline, "choose_beside", lambda device: asked.append(device) or choose_beside("cpu"))
+    monkeypatch.setattr(pipeline, "GPU_CELLS", cells)
     assert run("exact", "a.fa", "b.fa", "--device", device).code == 0
-    assert len(woken) == is_woken
+    assert asked == wanted
 
 
 def test_a_strand_alone(here):

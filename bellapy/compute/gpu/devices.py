@@ -77,8 +77,6 @@ def wake() -> None:
 
 def _start_contexts() -> None:
     with suppress(Exception):
-        from bellapy.compute.gpu import kernels  # noqa: F401  # loads numba-cuda
-
         cards = _cards()
         for index in range(len(cards)):
             cards[index]
@@ -105,7 +103,11 @@ def choose_beside(wanted: str) -> Future[str]:
 
 
 def _cards() -> Any:
-    """All cards that the driver lists, by number."""
+    """All cards that the driver lists, by number.
+
+    Who loads `kernels` waits for another thread that does; two threads that load cuda.core at the same time fail.
+    """
+    from bellapy.compute.gpu import kernels  # noqa: F401  # all that GPUs need, numba-cuda too
     from bellapy.compute.gpu.arrays import gpus
 
     return gpus

@@ -47,7 +47,7 @@ DIRECT_ROWS = 64
 SUB_SIZE = 32  # of the tiles of such a sweep
 SUB_EVERY = 512
 STRETCH = 16  # strips that are traced ahead by one thread
-THREADS = 4  # more of them would wait for Python most of the time
+THREADS = 8  # more of them would wait for Python most of the time
 
 
 class Rooms:

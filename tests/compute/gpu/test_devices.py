@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
 import sys
 import threading
 from types import SimpleNamespace
@@ -173,6 +174,27 @@ def test_gpus_that_let_nobody_in_are_left_out(cards, said, taken):
     assert f"aligning on the CPU: no NVIDIA GPU can be used: GPU 0: {broken}; GPU 1: {broken}" in said.text
     with pytest.raises(DeviceError, match=f"--device cuda: no NVIDIA GPU can be used: GPU 0: {broken}"):
         choose_device("cuda")
+
+
+AT_ONCE = """
+from threading import Thread
+from bellapy.compute.gpu import devices
+devices.CDLL = lambda name: None
+waking = Thread(target=devices._start_contexts)
+waking.start()
+try:
+    devices.find_gpus()
+except devices.DeviceError as error:
+    print(error)
+waking.join()
+"""
+
+
+@pytest.mark.skipif(SIMULATED, reason="the simulator loads nothing")
+def test_gpus_are_looked_for_while_they_are_woken():
+    pytest.importorskip("numba_cuda")
+    told = subprocess.run([sys.executable, "-c", AT_ONCE], capture_output=True, text=True, check=True)
+    assert "cannot import" not in told.stdout and not told.stderr
 
 
 @pytest.mark.skipif(SIMULATED, reason="the simulator has no driver")

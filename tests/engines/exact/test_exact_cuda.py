@@ -221,15 +221,7 @@ def test_noted_scores_leave_little_to_the_sweep_back(rng, less):
         assert [x[column - begin] for x in values] == [x[column - its_begin] for x in its_values]
 
 
-def test_strips_are_low_where_few_can_work_at_a_time(rng, monkeypatch):
-    if SIMULATED:
-        monkeypatch.setattr(cuda, "LOW", Sizes(registers=2 * DEFAULT.registers))  # another number of rows
-    query, target = (rng.integers(0, 4, k).astype(np.uint8) for k in (STRIP - 5, LAG + 3))
-    sweep = GpuSweep(task_of(query, target, SCORES[0], "global"))
-    sweep.run()
-    high, _, _ = naive_exact.tables(text(query), text(target), *SCORES[0], "global")
-    assert sweep.kind.registers == cuda.LOW.registers != DEFAULT.registers
-    assert sweep.last_row.tolist() == high[-1] and sweep.last_column.tolist() == [row[-1] for row in high]
+def test_warps_that_would_only_wait_are_left_out():
     wide, narrow = np.tile(np.array([0, 19_150]), (4000, 1)), 4 * np.arange(4000)[:, None] + [0, 300]
     assert keep_busy(wide, 1056) and not keep_busy(narrow, 1056) and keep_busy(narrow, 40)
 

@@ -30,9 +30,6 @@ class Sizes(NamedTuple):
 
 
 DEFAULT = Sizes()
-LOW = Sizes(registers=2 if SIMULATED else 8)
-"""Where few strips can work at a time: then the tiles along the best alignment, which follow one another, take the time, and
-those of lower strips take less."""
 
 
 def rows_of(kind: Kind) -> int:

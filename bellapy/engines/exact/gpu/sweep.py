@@ -15,7 +15,6 @@ from bellapy.compute.gpu.pool import Device, pool
 from bellapy.engines.exact.cpu import Task
 from bellapy.engines.exact.gpu.plan import (  # noqa: F401  # fits: for callers
     DEFAULT,
-    LOW,
     Kept,
     Sizes,
     blocks_by_strip,
@@ -84,8 +83,6 @@ class GpuSweep:
         processors = min(gpu.processors for gpu in gpus)
         most = BLOCKS * processors
         self._cut(self._sizes or DEFAULT)
-        if not self._sizes and not keep_busy(self._tiles, most * WARPS):
-            self._cut(LOW)
         blocks = most if keep_busy(self._tiles, most * WARPS) else processors
         edges = panel_edges(self._tiles, blocks * WARPS, len(gpus), self._sizes.panel if self._sizes else 0)
         gpus = gpus[: len(edges) - 1]

@@ -44,14 +44,18 @@ from bellapy.engines.exact.gpu.tile_kernels import (
 )
 from bellapy.engines.exact.rule import NONE
 
-MOST_REGISTERS = 128  # of a thread
 INSIDE, EDGED, FLOORED = map(I32, range(3))  # ways to step through a tile; not int: compute/jit.py says why
-SPARE = 1  # words behind what comes from above: all lanes read one ahead
+SPARE = 1  # words behind what comes from above, and behind the profiles: all lanes read one ahead
 
 
 def shared_bytes(kind: Kind) -> int:
     """Shared memory of a warp."""
-    return 4 * (3 * kind.steps + LAG + SPARE)
+    return 4 * _words(kind)
+
+
+def _words(kind: Kind) -> int:
+    """The same in words."""
+    return 3 * kind.steps + LAG + 2 * SPARE
 
 
 @inlined
@@ -170,24 +174,24 @@ def _step_through(matrix, results, tile, cells, flow, scratch, best, way, rule, 
     alarm, floor, bottoms = tile.alarm, tile.floor, U32(tile.at + U32(W + SPARE))
     ahead = U32(bottoms + U32(I32(W + LAG - 2 * lane)))
     flow = Flow(flow.above, flow.below, words[ahead - U32(1)])
-    passed = last_row_of(cells, flow, kind)
+    passed = words[tile.at] if lane == WARP - 1 else last_row_of(cells, flow, kind)
     ends = matrix.query.shape[0], matrix.target.shape[0]
-    top = U32(shuffle(I32(words[tile.at] if lane == WARP - 1 else passed), lane - 1 & WARP - 1))
-    for step in range(W):
+    profile = words[ahead]
+    for step in range(I32(W)):
+        top = U32(shuffle(I32(passed), lane - 1 & WARP - 1))
+        following, coming = words[U32(tile.at + U32(1)) + U32(step)], words[U32(ahead + U32(1)) + U32(step)]
         if way == EDGED:
             flow = enter_at(matrix, place, I32(step), cells, shown, flow, tile.base, rule, kind)
-        following = words[U32(tile.at + U32(1)) + U32(step)]
-        flow = step_column(cells, flow, top, words[ahead + U32(step)], floor, floored, rule, kind)
-        passed = last_row_of(cells, flow, kind)
+        flow = step_column(cells, flow, top, profile, floor, floored, rule, kind)
+        passed, profile, later = last_row_of(cells, flow, kind), coming, sum_of(alarm, rule.drift, rule)
         if lane == WARP - 1:
             words[bottoms + U32(step)] = passed
             passed = following
-        top = U32(shuffle(I32(passed), lane - 1 & WARP - 1))
         if max2(flow.below, alarm) != alarm:
             best = look(cells, shown, place, I32(step), ends, tile, best, rule, kind)
         if way == EDGED and matrix.ends:
             at_edges(matrix, results, place, I32(step), tile.base, cells, shown, rule, kind)
-        alarm = sum_of(alarm, rule.drift, rule)
+        alarm = later
         if floored:
             floor = sum_of(floor, rule.drift, rule)
     return flow, best
@@ -197,7 +201,7 @@ def _step_through(matrix, results, tile, cells, flow, scratch, best, way, rule, 
 def make_kernel(registers: int, steps: int, masked: bool):
     """The function of a kernel; parameters as in Kind."""
     KIND, R, W, EACH = Kind(registers, steps, masked), registers, steps, steps // WARP
-    ROWS, PLACES = LAG * registers, 2 * registers
+    ROWS, PLACES, WORDS = LAG * registers, 2 * registers, _words(KIND)
 
     def sweep_strips(matrix, traffic, results, rule):
         """Do all tasks.
@@ -212,7 +216,7 @@ def make_kernel(registers: int, steps: int, masked: bool):
         shown = cuda.local.array(PLACES, np.int32)
         words = cuda.shared.array(0, uint32)  # see Tile.at
         lane, warp = I32(cuda.threadIdx.x & (WARP - 1)), I32(cuda.threadIdx.x // WARP)
-        at = U32(warp * (3 * W + LAG + SPARE))  # unsigned: Numba makes no code for negative places then
+        at = U32(warp * WORDS)  # unsigned: Numba makes no code for negative places then
         while True:
             ticket = _next_task(traffic, lane)
             if ticket >= traffic.tasks.shape[0]:
@@ -268,5 +272,4 @@ def make_kernel(registers: int, steps: int, masked: bool):
                 cuda.threadfence_system()
                 _tell(traffic.handed, strip, end, lane)
 
-    sweep_strips.most_registers = MOST_REGISTERS  # type: ignore[attr-defined]  # for `kernel_of`
     return sweep_strips
