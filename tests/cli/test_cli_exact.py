@@ -18,6 +18,7 @@ from bellapy import params
 from bellapy.compute.gpu.devices import choose_beside
 from bellapy.engines.exact import align, cpu, sweeps
 from bellapy.engines.exact.align import bound_above
+from bellapy.engines.exact.guess import Guess
 from bellapy.io import workdir
 from bellapy.jobs.exact import pipeline
 from bellapy.report.run_report import Devices
@@ -104,10 +105,10 @@ def test_bounds_of_the_second_strand_are_made_while_a_gpu_sweeps_back(here, monk
     (here / "q.fa").write_text(f">q\n{target[:forward]}C{reverse_complement(target)[:reverse]}\n")
     (here / "t.fa").write_text(f">t\n{target}\n")
     if not is_known:
-        monkeypatch.setattr(align, "lower_bound", lambda *_: -3000 if mode == "global" else 1)
+        monkeypatch.setattr(align, "guess_best", lambda *_: Guess(-3000 if mode == "global" else 1))
 
-    def sweep_like_gpus(sweeper, name, task):
-        return sweeper._finish(name, cpu.Sweep(task._replace(every=64 if task.every else 0)))
+    def sweep_like_gpus(sweeper, name, task, other):
+        return sweeper._finish(name, cpu.Sweep(task._replace(every=64 if task.every else 0))), None
 
     monkeypatch.setattr(sweeps.Sweeper, "_uses_gpus", lambda sweeper, task: bool(sweeper.devices))
     monkeypatch.setattr(sweeps.Sweeper, "_sweep_on_gpus", sweep_like_gpus)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,11 +24,11 @@ from bellapy.engines.exact.bounds import (
     whole_gains,
 )  # fmt: skip
 from bellapy.engines.exact.cpu import NO_BOUNDS, Sweep, Task, end_borders, free_borders
-from bellapy.engines.exact.guess import lower_bound
+from bellapy.engines.exact.guess import Guess, guess_best, lower_bound
 from bellapy.engines.exact.heights import Heights, block_shape
 from bellapy.engines.exact.path import LONGEST
 from bellapy.engines.exact.rule import NONE, Scores, as_target
-from bellapy.engines.exact.sweeps import Sweeper
+from bellapy.engines.exact.sweeps import Sweeper, Wanted
 from bellapy.engines.exact.trace import Cell, Rooms, Space, trace_path
 from bellapy.engines.exact.waves import Solved, solve
 from bellapy.errors import ParameterError
@@ -119,14 +120,22 @@ def align_one(
     if beat is not None:
         least = beat + 1
     sweeper.watch("bounds", 0.0)
-    region = _bound(pair, sweeper) if beat is None else _bound_better(pair, sweeper, beat, region)
+    guess = None
+    if beat is None:
+        guess, first = _begin_bounds(pair, sweeper.threads)
+        region = bound_region(query, target, scores, mode, guess.score, sweeper.threads, first, bool(sweeper.devices))
+    else:
+        region = _bound_better(pair, sweeper, beat, region)
     known, upper = region.known, upper_bound(region)
     if upper < known:
         return None, Work(known, upper, 0, 0, np.zeros((0, 2), np.int32), BLOCK, False)
     if mode == "global":
-        alignment, sweep = _align_back(pair, sweeper, region, (n, m), None, least, with_path)
+        sweep = sweeper.sweep("backward", _back_from(pair, region, (n, m), sweeper.threads, with_path))
+        alignment = _align_back(pair, sweeper, region, sweep, None, least, with_path)
         return alignment, Work(known, upper, 0, sweep.n_cells, sweep.reach, sweep.task.size, True)
-    sweep = _sweep_forward(pair, sweeper, region)
+    end = guess.end if guess and mode == "local" and with_path else None
+    early = partial(_back_from, pair, region, end, sweeper.threads) if end and min(end) > 0 else None
+    sweep, back = sweeper.sweep_both("forward", _forth(pair, region, sweeper.threads), early)
     score, row, column = (int(x) for x in sweep.best) if mode == "local" else _border_end(sweep, n)
     size = sweep.task.size
     work = Work(known, upper, sweep.n_cells, 0, sweep.reach, size, False)
@@ -134,14 +143,19 @@ def align_one(
         return None, work
     if not with_path:
         return Reached(score, row, column), work
-    if score > known and (sweeper.devices or region.limits is not None):  # tighter bounds would take longer than they save
-        region = tightened(region, score, sweeper.threads)
-    elif score > known:
-        region = bound_region(query, target, scores, mode, score, sweeper.threads)
-    region, behind = region._replace(corridor=narrowed(region.corridor, sweep.reach, size)), sweep.marks
-    del sweep
-    alignment, back = _align_back(pair, sweeper, region, (row, column), score, None, True, behind)
-    return alignment, work._replace(backward=back.n_cells)
+    if back is not None and (row, column) == end:
+        sweeper.beside(score)
+    else:
+        back = None  # lets go of what GPUs hold for it
+        if score > known and (sweeper.devices or region.limits is not None):  # tighter ones would take longer than they save
+            region = tightened(region, score, sweeper.threads)
+        elif score > known:
+            region = bound_region(query, target, scores, mode, score, sweeper.threads)
+        region, behind = region._replace(corridor=narrowed(region.corridor, sweep.reach, size)), sweep.marks
+        del sweep
+        wanted = _back_from(pair, region, (row, column), sweeper.threads, score=score, behind=behind)
+        back = sweeper.sweep("backward", wanted)
+    return _align_back(pair, sweeper, region, back, score), work._replace(backward=back.n_cells)
 
 
 def bound_above(
@@ -149,12 +163,6 @@ def bound_above(
 ) -> Region:
     """Bounds on all alignments of two sequences that score more than `beat`; the rest as of `bound_region`."""
     return bound_region(query, as_target(target), scores, mode, beat + 1, threads, on_gpu=on_gpu)
-
-
-def _bound(pair: _Pair, sweeper: Sweeper) -> Region:
-    """Bounds on all alignments that score as much as one that is there."""
-    known, first = _begin_bounds(pair, sweeper.threads)
-    return bound_region(*pair, known, sweeper.threads, first, bool(sweeper.devices))
 
 
 def _bound_better(pair: _Pair, sweeper: Sweeper, beat: int, early: Region | None) -> Region:
@@ -172,15 +180,15 @@ def _bound_better(pair: _Pair, sweeper: Sweeper, beat: int, early: Region | None
     return region
 
 
-def _begin_bounds(pair: _Pair, threads: int) -> tuple[int, list[Gains] | None]:
-    """A lower bound; and the first upper bounds, where there are threads to make them meanwhile."""
+def _begin_bounds(pair: _Pair, threads: int) -> tuple[Guess, list[Gains] | None]:
+    """An alignment that is there; and the first upper bounds, where there are threads to make them meanwhile."""
     query, target, scores, mode = pair
     if mode == "global" or threads < 4:
-        return lower_bound(query, target, scores, mode, threads), None
+        return guess_best(query, target, scores, mode, threads), None
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(whole_gains, query, target, scores, threads)
-        known = lower_bound(query, target, scores, mode, threads)
-    return known, coming.result()
+        guess = guess_best(query, target, scores, mode, threads)
+    return guess, coming.result()
 
 
 def _take_solved(pair: _Pair, solved: Solved, beat: int | None, with_path: bool) -> tuple[Alignment | Reached | None, Work]:
@@ -202,58 +210,63 @@ def _check_path(pair: _Pair, row: int, column: int, runs: np.ndarray, expected: 
         raise AssertionError(f"the path has {counted}, not {expected}")
 
 
-def _sweep_forward(pair: _Pair, sweeper: Sweeper, region: Region) -> Any:
-    """A finished sweep from the sequences' starts, to find where the best alignment ends."""
+def _forth(pair: _Pair, region: Region, threads: int) -> Wanted:
+    """A sweep from the sequences' starts, to find where the best alignment ends."""
     query, target, scores, mode = pair
     n, m, local = len(query), len(target), mode == "local"
-    borders = free_borders(scores, n, m)
-    marks = block_shape(n, m)
-    task = Task(query, target, scores, borders, NO_BOUNDS, region.known, local, local, 0, marks=marks)
-    return sweeper.sweep(
-        "forward", task, lambda size: ahead_bounds(region, size, scores, sweeper.threads), mode == "semiglobal"
+    task = Task(
+        query, target, scores, free_borders(scores, n, m), NO_BOUNDS, region.known, local, local, 0, marks=block_shape(n, m)
     )
+    return Wanted(task, lambda size: ahead_bounds(region, size, scores, threads), mode == "semiglobal")
+
+
+def _back_from(
+    pair: _Pair,
+    region: Region,
+    end: tuple[int, int],
+    threads: int,
+    with_path: bool = True,
+    score: int | None = None,
+    behind: Heights | None = None,
+) -> Wanted:
+    """A sweep back from where an alignment ends.
+
+    score : the alignment's if it is known.  behind : scores of the sweep forth.
+    """
+    query, target, scores, mode = pair
+    (n, m), local = end, mode == "local"
+    back_query, back_target = query[:n][::-1].copy(), target[:m][::-1].copy()
+    most = score if local else None
+    task = Task(
+        back_query, back_target, scores, end_borders(scores, n, m), NO_BOUNDS, region.known, False, local, 0, int(with_path)
+    )
+    return Wanted(task, lambda size: behind_bounds(region, n, m, size, most, scores, behind, threads), mode == "semiglobal")
 
 
 def _align_back(
-    pair: _Pair,
-    sweeper: Sweeper,
-    region: Region,
-    end: tuple[int, int],
-    score: int | None,
-    least: int | None,
-    with_path: bool,
-    behind: Heights | None = None,
-) -> tuple[Alignment | Reached | None, Any]:
-    """Sweep back from where an alignment ends, and trace the path; the alignment, and the sweep.
+    pair: _Pair, sweeper: Sweeper, region: Region, sweep: Any, score: int | None, least: int | None = None,
+    with_path: bool = True,
+) -> Alignment | Reached | None:  # fmt: skip
+    """The alignment that a finished sweep back has found; its path is traced.
 
-    score : the alignment's if it is known.  least : a lower one is of no interest.  behind : scores of the sweep forth.
+    score : the alignment's if it is known.  least : a lower one is of no interest.
     """
-    query, target, scores, mode = pair
-    n, m = end
-    back_query, back_target = query[:n][::-1].copy(), target[:m][::-1].copy()
-    local = mode == "local"
-    most = score if local else None
-    borders = end_borders(scores, n, m)
-    task = Task(back_query, back_target, scores, borders, NO_BOUNDS, region.known, False, local, 0, int(with_path))
-    sweep = sweeper.sweep(
-        "backward", task, lambda size: behind_bounds(region, n, m, size, most, scores, behind, sweeper.threads),
-        mode == "semiglobal",
-    )  # fmt: skip
-    if local:
+    n, m = len(sweep.task.query), len(sweep.task.target)
+    if pair.mode == "local":
         found, row, column = (int(x) for x in sweep.best)
-    elif mode == "global":
+    elif pair.mode == "global":
         found, row, column = int(sweep.last_row[-1]), n, m
     else:
         found, row, column = _border_end(sweep, n, score)
     if found < region.known or least is not None and found < least:
-        return None, sweep
+        return None
     if score is not None and found != score or row < 0:
         raise AssertionError(f"forth {score}, back {found}")
     if not with_path:
-        return Reached(found, n, m), sweep
+        return Reached(found, n, m)
     runs = _trace(region, sweep, Cell(row, column, False, found), sweeper)
     _check_path(pair, n - row, m - column, runs, (found, n, m))
-    return Alignment(found, n - row, n, m - column, m, runs), sweep
+    return Alignment(found, n - row, n, m - column, m, runs)
 
 
 def _trace(region: Region, sweep: Any, start: Cell, sweeper: Sweeper) -> np.ndarray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,13 @@ LOCAL, WHOLE, FROM_START, TO_END = "local", "whole", "from start", "to end"
 
 Piece = tuple[int, int, int, int]
 """First row and column, and the ones after the last."""
+
+
+class Guess(NamedTuple):
+    """The score of an alignment that is there, and the cell where it ends; None if no such cell is known."""
+
+    score: int
+    end: tuple[int, int] | None = None
 
 
 @njit
@@ -154,14 +162,19 @@ def _part_of_chain(chain: np.ndarray, n: int, m: int) -> tuple[int, int, int, in
 
 
 def lower_bound(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, threads: int = 1) -> int:
-    """The score of a good alignment of the two, found quickly: the best one in a band around a chain.
+    """The score of `guess_best`."""
+    return guess_best(query, target, scores, mode, threads).score
+
+
+def guess_best(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, threads: int = 1) -> Guess:
+    """A good alignment of the two, found quickly: the best one in a band around a chain.
 
     A long chain is cut into pieces.  In local mode the best run of pieces counts, and what is worth it next to them.
 
     query, target : codes as a sweep takes them.
     """
     n, m = len(query), len(target)
-    least = 1 if mode != "global" else -int(scores.gap(n) + scores.gap(m))
+    least = Guess(1 if mode != "global" else -int(scores.gap(n) + scores.gap(m)))
     chain = find_chain(query, target, scores, threads)
     if not len(chain):
         return least
@@ -170,28 +183,32 @@ def lower_bound(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str
         corners = [(0, 0), *corners[1:-1], (n, m)]
     pieces = [(*one, *other) for one, other in pairwise(corners)]
 
-    def score_of(piece: Piece, way: str) -> int:
-        return _score_of(query, target, scores, chain, piece, way)
+    def best_of(piece: Piece, way: str) -> Guess:
+        return _best_of(query, target, scores, chain, piece, way)
 
     if mode == "local":
-        return max(least, _local_bound(pieces, score_of, threads))
-    return max(least, sum(map_threads(lambda piece: score_of(piece, WHOLE), pieces, threads)))
+        found = _local_best(pieces, best_of, threads)
+    else:
+        found = Guess(sum(one.score for one in map_threads(lambda piece: best_of(piece, WHOLE), pieces, threads)))
+    return max(least, found, key=lambda guess: guess.score)
 
 
-def _local_bound(pieces: list[Piece], score_of: Callable[[Piece, str], int], threads: int) -> int:
+def _local_best(pieces: list[Piece], best_of: Callable[[Piece, str], Guess], threads: int) -> Guess:
     """The best run of pieces, with what is better or worth it at its ends."""
-    through = map_threads(lambda piece: score_of(piece, WHOLE), pieces, threads) if len(pieces) > 1 else [0]
+    through = map_threads(lambda piece: best_of(piece, WHOLE).score, pieces, threads) if len(pieces) > 1 else [0]
     best, first, last = _best_run(through)
     inner = [(first, LOCAL)] if first == last else [(first, TO_END), (last, FROM_START)]
     outer = [(first - 1, TO_END), (last + 1, FROM_START)]
     tasks = [(k, way) for k, way in inner + outer if 0 <= k < len(pieces)]
-    found = map_threads(lambda task: score_of(pieces[task[0]], task[1]), tasks, threads)
-    scores = dict(zip(tasks, found, strict=True))
-    before, after = (scores.get(task, 0) for task in outer)
+    found = dict(zip(tasks, map_threads(lambda task: best_of(pieces[task[0]], task[1]), tasks, threads), strict=True))
+    before, after = (found.get(task, Guess(0, pieces[last][2:])) for task in outer)
+    if after.score <= 0:
+        after = Guess(0, pieces[last][2:])
     if first == last:
-        return max(scores[inner[0]], best + before + after)
-    better = [max(beyond, scores[task] - through[task[0]]) for task, beyond in zip(inner, (before, after), strict=True)]
-    return best + sum(better)
+        return max(found[inner[0]], Guess(best + before.score + after.score, after.end), key=lambda guess: guess.score)
+    start, end = (found[task].score - through[task[0]] for task in inner)
+    end_at = found[inner[1]].end if end > after.score else after.end
+    return Guess(best + max(before.score, start) + max(after.score, end), end_at)
 
 
 def _best_run(scores: list[int]) -> tuple[int, int, int]:
@@ -214,8 +231,8 @@ def _corners(chain: np.ndarray, n: int, m: int) -> list[tuple[int, int]]:
     return [*corners, (end_i, end_j)]
 
 
-def _score_of(query: np.ndarray, target: np.ndarray, scores: Scores, chain: np.ndarray, piece: Piece, way: str) -> int:
-    """The score of the best alignment of a piece of both sequences around a chain; way : WHOLE and so on."""
+def _best_of(query: np.ndarray, target: np.ndarray, scores: Scores, chain: np.ndarray, piece: Piece, way: str) -> Guess:
+    """The best alignment of a piece of both sequences around a chain; way : WHOLE and so on."""
     i, j, end_i, end_j = piece
     inside = (
         (chain[:, 0] >= i) & (chain[:, 1] >= j) & (chain[:, 2] <= end_i) & (chain[:, 1] + chain[:, 2] - chain[:, 0] <= end_j)
@@ -230,4 +247,7 @@ def _score_of(query: np.ndarray, target: np.ndarray, scores: Scores, chain: np.n
     known = -int(scores.gap(n) + scores.gap(m)) if way == WHOLE else int(way == LOCAL)
     sweep = BandSweep(Task(query, target, scores, borders, bounds, known, way == LOCAL, way != WHOLE, BLOCK))
     sweep.run()
-    return int(sweep.last_row[-1] if way == WHOLE else sweep.best[0])
+    if way == WHOLE:
+        return Guess(int(sweep.last_row[-1]), (end_i, end_j))
+    score, row, column = sweep.best.tolist()
+    return Guess(score, (end_i, end_j) if way == TO_END else (i + row, j + column))

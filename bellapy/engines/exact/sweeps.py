@@ -65,6 +65,26 @@ def _do_nothing(known: int) -> None:
     pass
 
 
+class Wanted(NamedTuple):
+    """A sweep that is asked for.
+
+    task : its bounds and size are chosen later; every : whether a path is to be traced.
+    keep_ends : the last row and column are asked for.
+    """
+
+    task: Task
+    make_bounds: MakeBounds
+    keep_ends: bool = False
+
+    def bounded(self) -> Task:
+        """The task with bounds by ROWS rows."""
+        task = self.task
+        return task._replace(bounds=self.make_bounds(ROWS), size=ROWS, every=EVERY_LINE if task.every else 0)
+
+
+MakeWanted = Callable[[], Wanted]
+
+
 class Sweeper(NamedTuple):
     """What sweeps may use.
 
@@ -85,23 +105,22 @@ class Sweeper(NamedTuple):
     def devices(self) -> Devices | None:
         return self.find_devices()
 
-    def sweep(self, name: str, task: Task, make_bounds: MakeBounds, keep_ends: bool = False) -> Any:
-        """A finished sweep.
+    def sweep(self, name: str, wanted: Wanted) -> Any:
+        """A finished sweep."""
+        return self.sweep_both(name, wanted, None)[0]
 
-        task : its bounds and size are chosen here; every : whether a path is to be traced.
-        keep_ends : the last row and column are asked for.
-        """
-        bounds, every = make_bounds(ROWS), task.every
-        task = task._replace(bounds=bounds, size=ROWS, every=EVERY_LINE if every else 0)
+    def sweep_both(self, name: str, wanted: Wanted, other: MakeWanted | None) -> tuple[Any, Any | None]:
+        """A finished sweep; and another one, if GPUs have time for it."""
+        task = wanted.bounded()
         if self._uses_gpus(task):
-            if every:
+            if task.every:
                 self.beside(task.known)
-            return self._sweep_on_gpus(f"{name}_gpu", task)
-        if is_narrow(task, self.threads, keep_ends):
-            return self._finish(f"{name}_lines", BandSweep(task, self.budget, keep_ends))
-        size = tile_size(bounds, len(task.query) + len(task.target))
-        task = task._replace(bounds=make_bounds(size), size=size, every=EVERY if every else 0)
-        return self._finish(name, Sweep(task, self.budget))
+            return self._sweep_on_gpus(f"{name}_gpu", task, other)
+        if is_narrow(task, self.threads, wanted.keep_ends):
+            return self._finish(f"{name}_lines", BandSweep(task, self.budget, wanted.keep_ends)), None
+        size = tile_size(task.bounds, len(task.query) + len(task.target))
+        task = task._replace(bounds=wanted.make_bounds(size), size=size, every=EVERY if task.every else 0)
+        return self._finish(name, Sweep(task, self.budget)), None
 
     def _finish(self, name: str, sweep: Sweep | BandSweep) -> Sweep | BandSweep:
         """Finish a sweep; one that was begun before goes on where it was."""
@@ -128,8 +147,8 @@ class Sweeper(NamedTuple):
             logger.warning(OLD_GPU)
         return False
 
-    def _sweep_on_gpus(self, name: str, task: Task) -> Any:
-        """A finished sweep by GPUs, which are not asked on the way.
+    def _sweep_on_gpus(self, name: str, task: Task, other: MakeWanted | None) -> tuple[Any, Any | None]:
+        """Finished sweeps by GPUs, which are not asked on the way; the other one if the first leaves room.
 
         Rows that were kept on a GPU are not saved: such a sweep begins anew.
         """
@@ -138,11 +157,12 @@ class Sweeper(NamedTuple):
         journal = None if task.every else self.journal
         if journal and (state := journal.load(name)):
             sweep.restore(state)
-            return sweep
-        sweep.run()
+            return sweep, None
+        beside = _gpu().GpuSweep(other().bounded(), self.devices, is_second=True) if other and sweep.leaves_room else None
+        sweep.run(beside=beside)
         if journal:
             journal.save(name, sweep.state())
-        return sweep
+        return sweep, beside
 
 
 def is_narrow(task: Task, threads: int, keep_ends: bool) -> bool:

@@ -174,6 +174,36 @@ def test_alignments_are_those_of_the_definition(rng, mode, monkeypatch):
         assert expected[:5] == found[:5] and (expected.runs == found.runs).all()
 
 
+@pytest.mark.parametrize("moved, done", [(0, ["forward_gpu"]), (3, ["forward_gpu", "backward_gpu"])])
+def test_the_sweep_back_is_done_beside_the_one_forth(rng, moved, done, monkeypatch):
+    """From where the best alignment most likely ends; if it does not, another one is made."""
+    monkeypatch.setattr(sweeps, "GPU_CELLS", 0)
+    monkeypatch.setattr(sweeps, "GPU_WIDTH", 0)
+    names, sweep_on_gpus, guess_best = [], sweeps.Sweeper._sweep_on_gpus, align.guess_best
+
+    def sweep(sweeper, name, *given):
+        names.append(name)
+        return sweep_on_gpus(sweeper, name, *given)
+
+    def guess(*given):
+        found = guess_best(*given)
+        return found._replace(end=(found.end[0] - moved, found.end[1]))
+
+    monkeypatch.setattr(GpuSweep, "leaves_room", True)
+    monkeypatch.setattr(sweeps.Sweeper, "_sweep_on_gpus", sweep)
+    monkeypatch.setattr(align, "guess_best", guess)
+    query = rng.integers(0, 4, 3 * STRIP + 12).astype(np.uint8)
+    flanks = [rng.integers(0, 4, 9).astype(np.uint8) for _ in range(2)]
+    target = np.concatenate([flanks[0], evolved(rng, query, 0.02), flanks[1]])
+    expected, _ = align_one(query, target, SCORES[0], "local")
+    known, told = [], Devices()
+    sweeper = sweeps.Sweeper(find_devices=lambda: told, beside=known.append)
+    found, work = align_one(query, target, SCORES[0], "local", sweeper=sweeper)
+    assert expected[:5] == found[:5] and (expected.runs == found.runs).all()
+    assert names == done and known == [found.score]
+    assert (sum(use.cells for use in told.used()) == work.forward + work.backward) == (not moved)
+
+
 @pytest.mark.parametrize("mode, panels, shares", [("local", 1, 1), ("global", 3, 1), ("local", 2, 2)])
 def test_the_highest_scores_of_rows_are_noted(rng, mode, panels, shares):
     """The true ones, by groups of columns that are wider than tiles or not; also where panels are dealt to several GPUs."""

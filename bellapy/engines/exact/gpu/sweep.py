@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellapy.compute.gpu.ops import EMPTY_BYTE, SIMULATED, WARP, driver, fill_bytes, free_memory
-from bellapy.compute.gpu.pool import Device, pool
+from bellapy.compute.gpu.pool import Device, Worker, pool
 from bellapy.engines.exact.cpu import Task
 from bellapy.engines.exact.gpu.plan import (  # noqa: F401  # fits: for callers
     DEFAULT,
@@ -43,9 +43,10 @@ ROWS_SHARE = 3  # of a GPU's free memory: how many times less kept rows take
 
 
 class _Part(NamedTuple):
-    """What one GPU holds of a sweep."""
+    """What one GPU holds of a sweep; worker : of the GPU."""
 
     device: Device
+    worker: Worker
     matrix: Matrix
     traffic: Traffic
     results: Results
@@ -59,33 +60,48 @@ def is_packed() -> bool:
 class GpuSweep:
     """A sweep on GPUs; `run` does it as a whole.
 
-    devices : where GPUs note what they did.  sizes : how the matrix is cut; None: as suits it.  gpus : to use; None: all of
-    the machine.
+    devices : where GPUs note what they did.  sizes : how the matrix is cut.  gpus : to use; None: all of the machine.
+    is_second : done beside another one, by the last of the GPUs.
     """
 
     def __init__(
-        self, task: Task, devices: Devices | None = None, sizes: Sizes | None = None, gpus: list[Device] | None = None
+        self, task: Task, devices: Devices | None = None, sizes: Sizes = DEFAULT, gpus: list[Device] | None = None,
+        is_second: bool = False,
     ):  # fmt: skip
-        self.task, self._sizes = task, sizes
-        self._devices, self._gpus = devices or Devices(), gpus
+        self.task, self._panel, self._is_second = task, sizes.panel, is_second
+        self._devices, self._gpus = devices or Devices(), gpus or pool().devices
         self._noted = blank_marks(task.marks, len(task.query), len(task.target))
+        self.kind = Kind(sizes.registers, sizes.steps, bool((task.query >= UNKNOWN).any()))
+        self._tiles = living_tiles(task, self.kind)
         self.done = False
 
-    def run(self, threads: int = 1, seconds: float | None = None) -> None:
-        """Do it; the arguments are those of a sweep on the CPU."""
-        owner = pool()
-        with owner.turn:
-            gpus = self._gpus or owner.devices
-            self._run(gpus)
-        self.done = True
+    @property
+    def leaves_room(self) -> bool:
+        """Whether its warps leave GPUs time for another sweep."""
+        return not keep_busy(self._tiles, BLOCKS * self._processors * WARPS)
 
-    def _run(self, gpus: list[Device]) -> None:
-        processors = min(gpu.processors for gpu in gpus)
-        most = BLOCKS * processors
-        self._cut(self._sizes or DEFAULT)
-        blocks = most if keep_busy(self._tiles, most * WARPS) else processors
-        edges = panel_edges(self._tiles, blocks * WARPS, len(gpus), self._sizes.panel if self._sizes else 0)
-        gpus = gpus[: len(edges) - 1]
+    @property
+    def _processors(self) -> int:
+        return min(gpu.processors for gpu in self._gpus)
+
+    def run(self, threads: int = 1, seconds: float | None = None, beside: GpuSweep | None = None) -> None:
+        """Do it, and another one beside it; the other arguments are those of a sweep on the CPU."""
+        both = [self, beside] if beside else [self]
+        with pool().turn:
+            for sweep in both:
+                sweep._prepare()
+            for sweep in both:
+                sweep._start()
+            for sweep in both:
+                sweep._wait()
+            for sweep in both:
+                sweep._collect()
+
+    def _prepare(self) -> None:
+        """Share the work, and send what it needs."""
+        self._blocks = self._processors * (1 if self.leaves_room else BLOCKS)
+        edges = panel_edges(self._tiles, self._blocks * WARPS, len(self._gpus), self._panel)
+        gpus = self._gpus[-1:] if self._is_second else self._gpus[: len(edges) - 1]
         self._kept = self._choose_kept(gpus)
         with driver.gpus[gpus[0].gpu.index]:
             shared = _SharedState(len(self._tiles), self.kind, len(gpus) > 1)
@@ -95,29 +111,25 @@ class GpuSweep:
                 gpu.work_of = self._devices
                 tasks = list_tasks(self._tiles, edges, share, len(gpus))
                 self._parts.append(self._make_part(gpu, tasks, shared))
-        for part in self._parts if len(gpus) > 1 else ():  # kernels are loaded before any of them waits for another
+
+    def _start(self) -> None:
+        for part in self._parts if len(self._parts) > 1 else ():  # kernels are loaded before any of them waits for another
             self._load(part)
-        began = time.perf_counter()
-        lost = sum(self._launch(part, blocks, part.traffic) for part in self._parts)
+        self._began = time.perf_counter()
+        self._began += sum(self._launch(part, self._blocks, part.traffic) for part in self._parts)
+
+    def _wait(self) -> None:
         for part in self._parts:
             with driver.gpus[part.device.gpu.index]:
-                part.device.workers[0].stream.synchronize()
-        self.seconds = time.perf_counter() - began - lost
-        self._collect()
-        if not self.task.every:
-            self._parts = []
-
-    def _cut(self, sizes: Sizes) -> None:
-        """Cut the matrix into strips and tiles."""
-        self.kind = Kind(sizes.registers, sizes.steps, bool((self.task.query >= UNKNOWN).any()))
-        self._tiles = living_tiles(self.task, self.kind)
+                part.worker.stream.synchronize()
+        self.seconds = time.perf_counter() - self._began
 
     def _launch(self, part: _Part, blocks: int, traffic: Traffic) -> float:
         """Start the kernel on a part's GPU; the seconds it took to compile."""
         task, kind = self.task, self.kind
         rule = pack_scores(task.scores, kind, task.floor, task.seek)
         with driver.gpus[part.device.gpu.index]:
-            return part.device.workers[0].launch(
+            return part.worker.launch(
                 make_kernel(*kind), blocks, WARPS * WARP, part.matrix, traffic, part.results, rule,
                 shared=WARPS * shared_bytes(kind),
             )  # fmt: skip
@@ -137,7 +149,8 @@ class GpuSweep:
         return choose_kept(self._tiles, len(self.task.target), self.kind, self.task.every, most, NOT_KEPT)
 
     def _make_part(self, device: Device, tasks: np.ndarray, shared: _SharedState) -> _Part:
-        task, kind, stream = self.task, self.kind, device.workers[0].stream
+        task, kind, worker = self.task, self.kind, device.workers[-1 if self._is_second else 0]
+        stream = worker.stream
         n, m, n_strips = len(task.query), len(task.target), len(self._tiles)
         left, top = task.borders.left, np.stack([task.borders.top[1:], task.borders.top_gap[1:]], axis=1)
 
@@ -168,7 +181,7 @@ class GpuSweep:
             sent(found), sent(reach), full(0, n_strips, dtype=np.int64), full(NONE, m + 1), full(NONE, n + 1), rows, marks
         )  # fmt: skip
         stream.synchronize()
-        return _Part(device, matrix, traffic, results)
+        return _Part(device, worker, matrix, traffic, results)
 
     def _collect(self) -> None:
         """Fetch the results; note what each GPU did."""
@@ -188,6 +201,9 @@ class GpuSweep:
         self.reach, self._kept = self._by_task_rows(*computed), self._kept.within(*computed)
         self.last_row, self.last_column = np.max(rows, axis=0), np.max(columns, axis=0)
         self.last_row[0], self.last_column[0] = task.borders.left[-1], task.borders.top[-1]
+        if not task.every:
+            self._parts = []
+        self.done = True
 
     def _by_task_rows(self, first: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Columns computed in each strip as tiles of the task: (n_tile_rows, 2) int32, as of `cpu.Sweep`."""
