@@ -120,12 +120,7 @@ def align_one(
     if beat is not None:
         least = beat + 1
     sweeper.watch("bounds", 0.0)
-    guess = None
-    if beat is None:
-        guess, first = _begin_bounds(pair, sweeper.threads)
-        region = bound_region(query, target, scores, mode, guess.score, sweeper.threads, first, bool(sweeper.devices))
-    else:
-        region = _bound_better(pair, sweeper, beat, region)
+    region, end = _bound(pair, sweeper) if beat is None else (_bound_better(pair, sweeper, beat, region), None)
     known, upper = region.known, upper_bound(region)
     if upper < known:
         return None, Work(known, upper, 0, 0, np.zeros((0, 2), np.int32), BLOCK, False)
@@ -133,29 +128,39 @@ def align_one(
         sweep = sweeper.sweep("backward", _back_from(pair, region, (n, m), sweeper.threads, with_path))
         alignment = _align_back(pair, sweeper, region, sweep, None, least, with_path)
         return alignment, Work(known, upper, 0, sweep.n_cells, sweep.reach, sweep.task.size, True)
-    end = guess.end if guess and mode == "local" and with_path else None
-    early = partial(_back_from, pair, region, end, sweeper.threads) if end and min(end) > 0 else None
+    return _align_both_ways(pair, sweeper, region, with_path, end)
+
+
+def _align_both_ways(
+    pair: _Pair, sweeper: Sweeper, region: Region, with_path: bool, likely: tuple[int, int] | None
+) -> tuple[Alignment | Reached | None, Work]:
+    """The best alignment that begins and ends anywhere; likely : where it most likely ends."""
+    early = partial(_back_from, pair, region, likely, sweeper.threads) if likely and with_path else None
     sweep, back = sweeper.sweep_both("forward", _forth(pair, region, sweeper.threads), early)
-    score, row, column = (int(x) for x in sweep.best) if mode == "local" else _border_end(sweep, n)
-    size = sweep.task.size
-    work = Work(known, upper, sweep.n_cells, 0, sweep.reach, size, False)
-    if row < 0 or score < known:
+    score, row, column = (int(x) for x in sweep.best) if pair.mode == "local" else _border_end(sweep, len(pair.query))
+    work = Work(region.known, upper_bound(region), sweep.n_cells, 0, sweep.reach, sweep.task.size, False)
+    if row < 0 or score < region.known:
         return None, work
     if not with_path:
         return Reached(score, row, column), work
-    if back is not None and (row, column) == end:
+    if back is not None and (row, column) == likely:
         sweeper.beside(score)
     else:
         back = None  # lets go of what GPUs hold for it
-        if score > known and (sweeper.devices or region.limits is not None):  # tighter ones would take longer than they save
-            region = tightened(region, score, sweeper.threads)
-        elif score > known:
-            region = bound_region(query, target, scores, mode, score, sweeper.threads)
-        region, behind = region._replace(corridor=narrowed(region.corridor, sweep.reach, size)), sweep.marks
+        region, behind = _narrowed(pair, sweeper, region, score, sweep), sweep.marks
         del sweep
         wanted = _back_from(pair, region, (row, column), sweeper.threads, score=score, behind=behind)
         back = sweeper.sweep("backward", wanted)
     return _align_back(pair, sweeper, region, back, score), work._replace(backward=back.n_cells)
+
+
+def _narrowed(pair: _Pair, sweeper: Sweeper, region: Region, score: int, sweep: Any) -> Region:
+    """Bounds for the score that the sweep forth has found, where it has been."""
+    if score > region.known and (sweeper.devices or region.limits is not None):  # tighter ones take longer than they save
+        region = tightened(region, score, sweeper.threads)
+    elif score > region.known:
+        region = bound_region(*pair, score, sweeper.threads)
+    return region._replace(corridor=narrowed(region.corridor, sweep.reach, sweep.task.size))
 
 
 def bound_above(
@@ -163,6 +168,14 @@ def bound_above(
 ) -> Region:
     """Bounds on all alignments of two sequences that score more than `beat`; the rest as of `bound_region`."""
     return bound_region(query, as_target(target), scores, mode, beat + 1, threads, on_gpu=on_gpu)
+
+
+def _bound(pair: _Pair, sweeper: Sweeper) -> tuple[Region, tuple[int, int] | None]:
+    """Bounds on all alignments that score as much as one that is there; where that one ends, if it may be the best."""
+    guess, first = _begin_bounds(pair, sweeper.threads)
+    region = bound_region(*pair, guess.score, sweeper.threads, first, bool(sweeper.devices))
+    end = guess.end if pair.mode == "local" else None
+    return region, end if end and min(end) > 0 else None
 
 
 def _bound_better(pair: _Pair, sweeper: Sweeper, beat: int, early: Region | None) -> Region:

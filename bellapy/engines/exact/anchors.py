@@ -1,7 +1,7 @@
 """K-mers that are unique in both of two sequences: which place of the one belongs to which place of the other.
 
-K-mers are put into a table by their hash.  Threads share the work by parts of the table, so that none waits for another,
-and what is found does not depend on their number.
+K-mers are put into a table by their hash.  They are shared out by parts of the table first, so that a part fits a cache, and
+threads do the parts.
 """
 
 from __future__ import annotations
@@ -9,84 +9,82 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
-from bellapy.compute.threads import map_threads
+from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.exact.words import push
+from bellapy.seeding.sampling import MIXER
 
 EMPTY = -1
 PAIRED = 3  # in the place of a count: the first k-mer of a slot was seen
 JOIN = 24  # anchors of one diagonal no further apart are one segment
-MOST_PARTS = 8  # every thread looks at all k-mers: more parts cost more than they save
+PART_BITS = 8  # of a slot, its highest: slots of a part, and what is known of them, fit a cache
 
 
 @njit_inner
 def _slot_of(word, bits):
     """The slot of a k-mer, uint64, in a table of 1 << bits slots."""
-    return (word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
+    return (word * MIXER) >> np.uint64(64 - bits)
 
 
 @njit
-def _index(codes, k, bits, part, places):
-    """Put the k-mers of a part into its table.
+def _count_parts(codes, k, bits, begin, end, counts):
+    """Count the k-mers that start in [begin, end), by the part of their slot.
 
-    codes : (any,) uint8.  bits : of slots; part : that the highest of them tell.
-    places : (slots of a part,) int32, EMPTY at first: start of the k-mer of each slot; of several, -2 less the first one's.
+    codes : (any,) uint8.  bits : of slots.  counts : (parts,) int64, added to.
     """
-    mask, size = np.uint64((1 << (2 * k)) - 1), np.uint64(len(places))
-    word, known, begin = np.uint64(0), 0, np.uint64(part) * size
-    for end in range(1, len(codes) + 1):
-        word, known = push(word, known, codes[end - 1], mask)
-        slot = _slot_of(word, bits) - begin
-        if slot < size and known >= k:
-            if places[slot] >= 0:
-                places[slot] = -2 - places[slot]
-            elif places[slot] == EMPTY:
-                places[slot] = end - k
+    mask, to_part = np.uint64((1 << (2 * k)) - 1), np.uint64(bits - PART_BITS)
+    word, known = np.uint64(0), 0
+    for at in range(begin, min(end + k - 1, len(codes))):
+        word, known = push(word, known, codes[at], mask)
+        if known >= k:
+            counts[_slot_of(word, bits) >> to_part] += 1
 
 
 @njit
-def _count(codes, k, bits, part, counts):
-    """Count the k-mers of a part up to two.
+def _share_out(codes, k, bits, begin, end, places, words):
+    """Write each k-mer that starts in [begin, end) to its part: slot within the part << 32 | start.
 
-    codes, k, bits, part : as in `_index`.  counts : (slots of a part,) uint8, zeros at first.
+    codes, k, bits : as above.  places : (parts,) int64, where the next one of each part goes; moved on.
+    words : (any,) uint64, written.
     """
-    mask, size = np.uint64((1 << (2 * k)) - 1), np.uint64(len(counts))
-    word, known, begin = np.uint64(0), 0, np.uint64(part) * size
-    for end in range(1, len(codes) + 1):
-        word, known = push(word, known, codes[end - 1], mask)
-        slot = _slot_of(word, bits) - begin
-        if slot < size and known >= k:
-            counts[slot] = min(2, counts[slot] + 1)
+    mask, to_part = np.uint64((1 << (2 * k)) - 1), np.uint64(bits - PART_BITS)
+    word, known, within = np.uint64(0), 0, (np.uint64(1) << to_part) - np.uint64(1)
+    for at in range(begin, min(end + k - 1, len(codes))):
+        word, known = push(word, known, codes[at], mask)
+        if known >= k:
+            slot = _slot_of(word, bits)
+            part = slot >> to_part
+            words[places[part]] = (slot & within) << np.uint64(32) | np.uint64(at + 1 - k)
+            places[part] += 1
 
 
 @njit
-def _first_place(place, several):
-    """Where the first k-mer of a slot starts, EMPTY for none; several : whether there may be more than one."""
-    return -2 - place if several and place < EMPTY else place
+def _pair_up(query, target, query_words, target_words, k, slots, several, partners):
+    """Note where in the target the k-mers of a part are whose slot is theirs alone in both.
 
-
-@njit
-def _pair_up(query, target, k, bits, part, counts, places, several, partners):
-    """Note where in the target the k-mers of a part are that are unique in both.
-
-    query, target : (any,) uint8 codes.  k, bits, part : as in `_index`.
-    counts, places : of the query's k-mers, and the target's, as `_count` and `_index` fill them; counts is changed.
-    several : also the first ones of those that are not unique.  partners : (bases,) int32, changed at the k-mers' starts.
+    query, target : (any,) uint8 codes.  query_words, target_words : (any,) uint64, those of the part, as `_share_out` writes
+    them.  slots : of a part.  several : the first ones of a slot, whether there are others or not.
+    partners : (bases,) int32, changed at the k-mers' starts.
     """
-    mask, size = np.uint64((1 << (2 * k)) - 1), np.uint64(len(counts))
-    word, known, begin = np.uint64(0), 0, np.uint64(part) * size
-    for end in range(1, len(query) + 1):
-        word, known = push(word, known, query[end - 1], mask)
-        slot = _slot_of(word, bits) - begin
-        if slot >= size or known < k:
-            continue
-        i, j = end - k, np.int64(_first_place(places[slot], several))
+    counts, places = np.zeros(slots, np.uint8), np.full(slots, EMPTY, np.int32)
+    low = np.uint64(0xFFFFFFFF)
+    for x in range(len(query_words)):
+        slot = query_words[x] >> np.uint64(32)
+        counts[slot] = min(2, counts[slot] + 1)
+    for x in range(len(target_words)):
+        slot = target_words[x] >> np.uint64(32)
+        if places[slot] == EMPTY:
+            places[slot] = target_words[x] & low
+        elif not several:
+            places[slot] = EMPTY - 1
+    for x in range(len(query_words)):
+        slot, i = query_words[x] >> np.uint64(32), np.int64(query_words[x] & low)
+        j = np.int64(places[slot])
         if j < 0 or counts[slot] == PAIRED or counts[slot] > 1 and not several:
             continue
-        if several:
-            counts[slot] = PAIRED
+        counts[slot] = PAIRED
         same = True
-        for x in range(k):
-            same &= query[i + x] == target[j + x]
+        for y in range(k):
+            same &= query[i + y] == target[j + y]
         if same:
             partners[i] = j
 
@@ -129,14 +127,22 @@ def find_segments(query: np.ndarray, target: np.ndarray, k: int, bits: int, thre
 def _partners(query: np.ndarray, target: np.ndarray, k: int, bits: int, several: bool, threads: int) -> np.ndarray:
     """(bases,) int32: the place in the target of what begins at each place of the query, or EMPTY."""
     partners = np.full(len(query), EMPTY, np.int32)
-    n_parts = 1 << min(max(1, threads), MOST_PARTS).bit_length() - 1
+    (mine, edges), (its, its_edges) = (_by_part(codes, k, bits, threads) for codes in (query, target))
 
     def pair_up(part: int) -> None:
-        slots = (1 << bits) // n_parts
-        counts, places = np.zeros(slots, np.uint8), np.full(slots, EMPTY, np.int32)
-        _count(query, k, bits, part, counts)
-        _index(target, k, bits, part, places)
-        _pair_up(query, target, k, bits, part, counts, places, several, partners)
+        words = mine[edges[part] : edges[part + 1]], its[its_edges[part] : its_edges[part + 1]]
+        _pair_up(query, target, *words, k, 1 << (bits - PART_BITS), several, partners)
 
-    map_threads(pair_up, range(n_parts), threads)
+    map_threads(pair_up, range(1 << PART_BITS), threads)
     return partners
+
+
+def _by_part(codes: np.ndarray, k: int, bits: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """All k-mers by parts, in order of their starts, as `_share_out` writes them; where each part begins, and the end."""
+    ranges = even_ranges(len(codes), threads)
+    counts = np.zeros((len(ranges), 1 << PART_BITS), np.int64)
+    map_threads(lambda r: _count_parts(codes, k, bits, *ranges[r], counts[r]), range(len(ranges)), threads)
+    edges = np.concatenate(([0], np.cumsum(counts.sum(axis=0))))
+    places, words = edges[:-1] + np.cumsum(counts, axis=0) - counts, np.empty(edges[-1], np.uint64)
+    map_threads(lambda r: _share_out(codes, k, bits, *ranges[r], places[r], words), range(len(ranges)), threads)
+    return words, edges

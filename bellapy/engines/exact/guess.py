@@ -103,7 +103,7 @@ def find_chain(query: np.ndarray, target: np.ndarray, scores: Scores, threads: i
     least = int(np.ceil(np.log(longest + 1) / np.log(4)))
     bits = min(26, max(10, int(np.ceil(np.log2(longest + 1))) + 2))
     lengths = [min(20, max(11, least + extra)) for extra in EXTRA]
-    chains = map_threads(lambda k: _find_chain(query, target, scores, k, bits, threads // 2), lengths, threads)
+    chains = map_threads(lambda k: _find_chain(query, target, scores, k, bits, max(1, threads // 2)), lengths, threads)
     return max(chains, key=lambda chain: chain[0])[1]
 
 
