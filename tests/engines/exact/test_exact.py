@@ -347,12 +347,13 @@ def test_lower_bounds_by_pieces_belong_to_alignments(monkeypatch, piece):
     pairs.append((query, np.concatenate([target[:1500], foreign, target[1500:]])))
     for one, other in pairs:
         for mode in MODES:
-            score = align_one(one, other, DEFAULT, mode)[0].score
+            best = align_one(one, other, DEFAULT, mode)[0]
             whole = guess.lower_bound(one, as_target(other), DEFAULT, mode)
             with monkeypatch.context() as patch:
                 patch.setattr(guess, "PIECE", piece)
-                known = [guess.lower_bound(one, as_target(other), DEFAULT, mode, threads) for threads in (1, 2)]
-            assert whole - 50 <= known[0] == known[1] <= score
+                known = [guess.guess_best(one, as_target(other), DEFAULT, mode, threads) for threads in (1, 2)]
+            assert whole - 50 <= known[0].score <= best.score and known[0] == known[1]
+            assert known[0].end == ((best.query_end, best.target_end) if mode == "local" else None)
 
 
 def test_parts_of_a_table_pair_the_same_words():
