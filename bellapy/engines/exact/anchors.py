@@ -58,14 +58,14 @@ def _share_out(codes, k, bits, begin, end, places, words):
 
 
 @njit
-def _pair_up(query, target, query_words, target_words, k, slots, several, partners):
+def _pair_up(query, target, query_words, target_words, k, several, counts, places, partners):
     """Note where in the target the k-mers of a part are whose slot is theirs alone in both.
 
     query, target : (any,) uint8 codes.  query_words, target_words : (any,) uint64, those of the part, as `_share_out` writes
-    them.  slots : of a part.  several : the first ones of a slot, whether there are others or not.
+    them.  several : the first ones of a slot, whether there are others or not.
+    counts, places : (slots of a part,) uint8, int32; zeros and EMPTY, overwritten.
     partners : (bases,) int32, changed at the k-mers' starts.
     """
-    counts, places = np.zeros(slots, np.uint8), np.full(slots, EMPTY, np.int32)
     low = np.uint64(0xFFFFFFFF)
     for x in range(len(query_words)):
         slot = query_words[x] >> np.uint64(32)
@@ -126,12 +126,13 @@ def find_segments(query: np.ndarray, target: np.ndarray, k: int, bits: int, thre
 
 def _partners(query: np.ndarray, target: np.ndarray, k: int, bits: int, several: bool, threads: int) -> np.ndarray:
     """(bases,) int32: the place in the target of what begins at each place of the query, or EMPTY."""
-    partners = np.full(len(query), EMPTY, np.int32)
+    partners, slots = np.full(len(query), EMPTY, np.int32), 1 << (bits - PART_BITS)
     (mine, edges), (its, its_edges) = (_by_part(codes, k, bits, threads) for codes in (query, target))
 
     def pair_up(part: int) -> None:
         words = mine[edges[part] : edges[part + 1]], its[its_edges[part] : its_edges[part + 1]]
-        _pair_up(query, target, *words, k, 1 << (bits - PART_BITS), several, partners)
+        counts, places = np.zeros(slots, np.uint8), np.full(slots, EMPTY, np.int32)
+        _pair_up(query, target, *words, k, several, counts, places, partners)
 
     map_threads(pair_up, range(1 << PART_BITS), threads)
     return partners
