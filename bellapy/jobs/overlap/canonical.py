@@ -22,6 +22,7 @@ from bellapy.errors import ParameterError
 from bellapy.records import Overlaps, ReadSet
 from bellapy.records.bases import PAD, UNKNOWN
 from bellapy.records.reads import memory_of, room_both_ways
+from bellapy.seeding.sampling import MIXER
 
 if TYPE_CHECKING:  # loaded when needed
     from bellapy.io.fastx import GatheredReads
@@ -31,7 +32,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 U, U8 = np.uint64, np.uint8
 ROW_BITS, ROW = U(32), U((1 << 32) - 1)
-SEED, PRIME, SHIFT = U(0xCBF29CE484222325), U(0x9E3779B97F4A7C15), U(29)
+SEED, SHIFT = U(0xCBF29CE484222325), U(29)
 
 
 @njit_inner
@@ -39,8 +40,8 @@ def _next_hashes(hashed, forward, backward):
     """The hashes of a read and of its reverse complement, `hashed`, with one code more of each, as the read has them."""
     a, b = U(forward), U(backward)
     return (
-        (hashed[0] ^ (hashed[0] >> SHIFT) ^ a) * PRIME,
-        (hashed[1] ^ (hashed[1] >> SHIFT) ^ (b if b > 3 else U(3) - b)) * PRIME,
+        (hashed[0] ^ (hashed[0] >> SHIFT) ^ a) * MIXER,
+        (hashed[1] ^ (hashed[1] >> SHIFT) ^ (b if b > 3 else U(3) - b)) * MIXER,
     )
 
 

@@ -26,6 +26,7 @@ from bellapy.jobs.overlap.seeds import MAX_MEMBERS
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import TILES, Work
 from bellapy.records import DepthProfile, Seeds
+from bellapy.seeding.sampling import MIXER
 
 APART_DENSITY = 0.15  # share of the typical density in a repeat: there only the k-mers that set its copies apart count
 MOST_PARTNERS = 2.0  # in a repeat, in units of the usual number
@@ -215,7 +216,7 @@ def pilot_seeds(lengths: np.ndarray, seeds: Seeds) -> Seeds:
     sure = np.flatnonzero((seeds.rank == 0) & (seeds.n_support >= SURE_SUPPORT))
     lengths = lengths.astype(np.uint64)
     query, target = lengths[seeds.query_id[sure]], lengths[seeds.target_id[sure]]
-    mixed = (query * target + query + target) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (query * target + query + target) * MIXER
     if len(sure) > PILOT_SEEDS:  # few are looked at, so not all are sorted
         some = np.flatnonzero(mixed <= np.partition(mixed, PILOT_SEEDS - 1)[PILOT_SEEDS - 1])
         sure, mixed = sure[some], mixed[some]
