@@ -111,7 +111,9 @@ def find_in_reads(codes, at, lengths, k, window):
 
     at, lengths : (n_reads,) int64, where each read begins in `codes`, and its bases.
     """
-    room, longest = make_room(), lengths.max() + 1
+    room, longest = make_room(), 1
+    for read in range(len(at)):
+        longest = max(longest, lengths[read] + 1)
     hashes, marks = np.empty(longest, np.uint64), np.empty(longest, np.int64)
     all_hashes = np.empty(max(1024, 3 * lengths.sum() // (window + 1)), np.uint64)
     all_marks, ends, n = np.empty(len(all_hashes), np.int64), np.zeros(len(at) + 1, np.int64), 0

@@ -115,9 +115,8 @@ def _ends_with(left, keep):
     return Ends(rows[0, :n], rows[1, :n], rows[2, :n], rows[3, :n], rows[4, :n], rows[5, :n])
 
 
-@njit
-def next_tiles(ends):
-    """The next tile of each end, outwards; Pieces.  ends : Ends.
+def next_tiles(ends: Ends) -> Pieces:
+    """The next tile of each end, outwards.
 
     Only the last tile of a read is offered the bonus.
     """
