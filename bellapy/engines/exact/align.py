@@ -143,15 +143,16 @@ def _align_both_ways(
         return None, work
     if not with_path:
         return Reached(score, row, column), work
+    wasted = 0
     if back is not None and (row, column) == likely:
         sweeper.beside(score)
     else:
-        back = None  # lets go of what GPUs hold for it
+        wasted, back = back.n_cells if back else 0, None  # lets go of what GPUs hold for it
         region, behind = _narrowed(pair, sweeper, region, score, sweep), sweep.marks
         del sweep
         wanted = _back_from(pair, region, (row, column), sweeper.threads, score=score, behind=behind)
         back = sweeper.sweep("backward", wanted)
-    return _align_back(pair, sweeper, region, back, score), work._replace(backward=back.n_cells)
+    return _align_back(pair, sweeper, region, back, score), work._replace(backward=back.n_cells + wasted)
 
 
 def _narrowed(pair: _Pair, sweeper: Sweeper, region: Region, score: int, sweep: Any) -> Region:

@@ -201,7 +201,7 @@ def test_the_sweep_back_is_done_beside_the_one_forth(rng, moved, done, monkeypat
     found, work = align_one(query, target, SCORES[0], "local", sweeper=sweeper)
     assert expected[:5] == found[:5] and (expected.runs == found.runs).all()
     assert names == done and known == [found.score]
-    assert (sum(use.cells for use in told.used()) == work.forward + work.backward) == (not moved)
+    assert sum(use.cells for use in told.used()) == work.forward + work.backward
 
 
 @pytest.mark.parametrize("mode, panels, shares", [("local", 1, 1), ("global", 3, 1), ("local", 2, 2)])
