@@ -172,11 +172,9 @@ def bound_above(
 
 
 def _bound(pair: _Pair, sweeper: Sweeper) -> tuple[Region, tuple[int, int] | None]:
-    """Bounds on all alignments that score as much as one that is there; where that one ends, if it may be the best."""
+    """Bounds on all alignments that score as much as one that is there; where that one ends, if this is known."""
     guess, first = _begin_bounds(pair, sweeper.threads)
-    region = bound_region(*pair, guess.score, sweeper.threads, first, bool(sweeper.devices))
-    end = guess.end if pair.mode == "local" else None
-    return region, end if end and min(end) > 0 else None
+    return bound_region(*pair, guess.score, sweeper.threads, first, bool(sweeper.devices)), guess.end
 
 
 def _bound_better(pair: _Pair, sweeper: Sweeper, beat: int, early: Region | None) -> Region:

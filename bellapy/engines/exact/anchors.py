@@ -1,7 +1,7 @@
 """K-mers that are unique in both of two sequences: which place of the one belongs to which place of the other.
 
-K-mers are put into a table by their hash.  They are shared out by parts of the table first, so that a part fits a cache, and
-threads do the parts.
+K-mers are put into a table by their hash.  They are shared out by parts of the table first, so that a part fits a cache.
+Threads do the parts; what is found does not depend on their number.
 """
 
 from __future__ import annotations

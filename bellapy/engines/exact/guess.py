@@ -190,7 +190,12 @@ def guess_best(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str,
         found = _local_best(pieces, best_of, threads)
     else:
         found = Guess(sum(one.score for one in map_threads(lambda piece: best_of(piece, WHOLE), pieces, threads)))
-    return max(least, found, key=lambda guess: guess.score)
+    return _best(least, found)
+
+
+def _best(*guesses: Guess) -> Guess:
+    """The one that scores most; the first of equal ones."""
+    return max(guesses, key=lambda guess: guess.score)
 
 
 def _local_best(pieces: list[Piece], best_of: Callable[[Piece, str], Guess], threads: int) -> Guess:
@@ -201,11 +206,10 @@ def _local_best(pieces: list[Piece], best_of: Callable[[Piece, str], Guess], thr
     outer = [(first - 1, TO_END), (last + 1, FROM_START)]
     tasks = [(k, way) for k, way in inner + outer if 0 <= k < len(pieces)]
     found = dict(zip(tasks, map_threads(lambda task: best_of(pieces[task[0]], task[1]), tasks, threads), strict=True))
-    before, after = (found.get(task, Guess(0, pieces[last][2:])) for task in outer)
-    if after.score <= 0:
-        after = Guess(0, pieces[last][2:])
+    nothing = Guess(0, pieces[last][2:])
+    before, after = (_best(nothing, found.get(task, nothing)) for task in outer)
     if first == last:
-        return max(found[inner[0]], Guess(best + before.score + after.score, after.end), key=lambda guess: guess.score)
+        return _best(found[inner[0]], Guess(best + before.score + after.score, after.end))
     start, end = (found[task].score - through[task[0]] for task in inner)
     end_at = found[inner[1]].end if end > after.score else after.end
     return Guess(best + max(before.score, start) + max(after.score, end), end_at)
@@ -250,4 +254,6 @@ def _best_of(query: np.ndarray, target: np.ndarray, scores: Scores, chain: np.nd
     if way == WHOLE:
         return Guess(int(sweep.last_row[-1]), (end_i, end_j))
     score, row, column = sweep.best.tolist()
+    if row < 0:
+        return Guess(score)
     return Guess(score, (end_i, end_j) if way == TO_END else (i + row, j + column))

@@ -158,7 +158,9 @@ class Sweeper(NamedTuple):
         if journal and (state := journal.load(name)):
             sweep.restore(state)
             return sweep, None
-        beside = _gpu().GpuSweep(other().bounded(), self.devices, is_second=True) if other and sweep.leaves_room else None
+        beside = None
+        if other and sweep.leaves_room:
+            beside = _gpu().GpuSweep(other().bounded(), self.devices, gpus=sweep.gpus[-1:], worker=-1)
         sweep.run(beside=beside)
         if journal:
             journal.save(name, sweep.state())

@@ -61,15 +61,15 @@ class GpuSweep:
     """A sweep on GPUs; `run` does it as a whole.
 
     devices : where GPUs note what they did.  sizes : how the matrix is cut.  gpus : to use; None: all of the machine.
-    is_second : done beside another one, by the last of the GPUs.
+    worker : which one of each GPU; sweeps at the same time need different ones.
     """
 
     def __init__(
         self, task: Task, devices: Devices | None = None, sizes: Sizes = DEFAULT, gpus: list[Device] | None = None,
-        is_second: bool = False,
+        worker: int = 0,
     ):  # fmt: skip
-        self.task, self._panel, self._is_second = task, sizes.panel, is_second
-        self._devices, self._gpus = devices or Devices(), gpus or pool().devices
+        self.task, self._panel, self._worker = task, sizes.panel, worker
+        self._devices, self.gpus = devices or Devices(), gpus or pool().devices
         self._noted = blank_marks(task.marks, len(task.query), len(task.target))
         self.kind = Kind(sizes.registers, sizes.steps, bool((task.query >= UNKNOWN).any()))
         self._tiles = living_tiles(task, self.kind)
@@ -82,7 +82,7 @@ class GpuSweep:
 
     @property
     def _processors(self) -> int:
-        return min(gpu.processors for gpu in self._gpus)
+        return min(gpu.processors for gpu in self.gpus)
 
     def run(self, threads: int = 1, seconds: float | None = None, beside: GpuSweep | None = None) -> None:
         """Do it, and another one beside it; the other arguments are those of a sweep on the CPU."""
@@ -100,8 +100,8 @@ class GpuSweep:
     def _prepare(self) -> None:
         """Share the work, and send what it needs."""
         self._blocks = self._processors * (1 if self.leaves_room else BLOCKS)
-        edges = panel_edges(self._tiles, self._blocks * WARPS, len(self._gpus), self._panel)
-        gpus = self._gpus[-1:] if self._is_second else self._gpus[: len(edges) - 1]
+        edges = panel_edges(self._tiles, self._blocks * WARPS, len(self.gpus), self._panel)
+        gpus = self.gpus[: len(edges) - 1]
         self._kept = self._choose_kept(gpus)
         with driver.gpus[gpus[0].gpu.index]:
             shared = _SharedState(len(self._tiles), self.kind, len(gpus) > 1)
@@ -149,7 +149,7 @@ class GpuSweep:
         return choose_kept(self._tiles, len(self.task.target), self.kind, self.task.every, most, NOT_KEPT)
 
     def _make_part(self, device: Device, tasks: np.ndarray, shared: _SharedState) -> _Part:
-        task, kind, worker = self.task, self.kind, device.workers[-1 if self._is_second else 0]
+        task, kind, worker = self.task, self.kind, device.workers[self._worker]
         stream = worker.stream
         n, m, n_strips = len(task.query), len(task.target), len(self._tiles)
         left, top = task.borders.left, np.stack([task.borders.top[1:], task.borders.top_gap[1:]], axis=1)
