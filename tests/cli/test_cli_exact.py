@@ -107,7 +107,9 @@ def test_bounds_of_the_second_strand_are_made_while_a_gpu_sweeps_back(here, monk
     if not is_known:
         monkeypatch.setattr(align, "guess_best", lambda *_: Guess(-3000 if mode == "global" else 1))
 
-    def sweep_like_gpus(sweeper, name, task, other):
+    def sweep_like_gpus(sweeper, name, task, back=None):
+        if task.every or back:
+            sweeper.beside(task.known)
         return sweeper._finish(name, cpu.Sweep(task._replace(every=64 if task.every else 0))), None
 
     monkeypatch.setattr(sweeps.Sweeper, "_uses_gpus", lambda sweeper, task: bool(sweeper.devices))

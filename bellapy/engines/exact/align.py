@@ -136,7 +136,7 @@ def _align_both_ways(
 ) -> tuple[Alignment | Reached | None, Work]:
     """The best alignment that begins and ends anywhere; likely : where it most likely ends."""
     early = partial(_back_from, pair, region, likely, sweeper.threads) if likely and with_path else None
-    sweep, back = sweeper.sweep_both("forward", _forth(pair, region, sweeper.threads), early)
+    sweep, back = sweeper.sweep_both(_forth(pair, region, sweeper.threads), early)
     score, row, column = (int(x) for x in sweep.best) if pair.mode == "local" else _border_end(sweep, len(pair.query))
     work = Work(region.known, upper_bound(region), sweep.n_cells, 0, sweep.reach, sweep.task.size, False)
     if row < 0 or score < region.known:
@@ -144,9 +144,7 @@ def _align_both_ways(
     if not with_path:
         return Reached(score, row, column), work
     wasted = 0
-    if back is not None and (row, column) == likely:
-        sweeper.beside(score)
-    else:
+    if back is None or (row, column) != likely:
         wasted, back = back.n_cells if back else 0, None  # lets go of what GPUs hold for it
         region, behind = _narrowed(pair, sweeper, region, score, sweep), sweep.marks
         del sweep

@@ -19,7 +19,7 @@ from bellapy.engines.exact.grid_cuts import cut
 from bellapy.engines.exact.rule import NONE, Scores
 from bellapy.engines.exact.windows import HALF_WIDTH, STEP, Frame, Part, tighten_part
 
-PART_ROWS = 1 << 17  # of a part
+PART_ROWS = 1 << 17  # of a part; in longer ones, paths that come from far at its start may gain more than windows allow
 EARLY = 1 << 14  # rows before it, at least, with which it begins
 
 
@@ -88,7 +88,7 @@ def tighten(ways: list[Way], scores: Scores, most: int, threads: int) -> list[np
 
 def _parts_of(edges: np.ndarray, threads: int) -> list[Part]:
     """Blocks between `edges`, cut into parts where there are threads for more than both directions."""
-    blocks, rows = len(edges) - 1, int(edges[1])
+    blocks, rows = len(edges) - 1, int(np.diff(edges).max())  # the first or the last one may have fewer
     size, early = max(1, PART_ROWS // rows) if threads > 2 else blocks, max(1, EARLY // rows)
     return [Part(max(0, at - early), at, min(blocks, at + size)) for at in range(0, blocks, size)]
 

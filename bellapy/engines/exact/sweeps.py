@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -31,6 +32,9 @@ wait for each other.  Wider lines are not shared by threads."""
 
 OLD_GPU = "a GPU has no packed maxima (compute capability 9.0 and more have them): the CPU computes the matrix"
 
+BOTH_THREADS = 4  # with so many, a sweep back along lines may begin before the one forth has ended,
+BOTH_BASES = 1 << 26  # if the sequences have no more together: it takes up to 1.7 GB
+
 NARROW = 1 << 18
 """Cells of a line, on average, for each thread but the first, beyond which tiles are faster: lines take one thread."""
 
@@ -51,6 +55,9 @@ class Journal(Protocol):
 Watch = Callable[[str, float], None]
 MakeBounds = Callable[[int], Bounds]
 """Bounds by tiles of a size."""
+
+
+AnySweep = TypeVar("AnySweep", Sweep, BandSweep)
 
 
 def _tell_nobody(stage: str, share: float) -> None:
@@ -90,8 +97,8 @@ class Sweeper(NamedTuple):
 
     budget : bytes for special rows.  journal : keeps their states.  watch : is told the stage and the share of it that is
     done.  find_devices : says where GPUs note what they do, or None: they are not used.  It is asked when a lower bound is
-    known: GPUs take a while to start.  beside : is told the score that is known when GPUs begin to sweep back, to begin
-    other work for the CPU.
+    known: GPUs take a while to start.  beside : is told the score that is known when a sweep begins that leaves threads
+    time for other work.
     """
 
     threads: int = 1
@@ -107,22 +114,50 @@ class Sweeper(NamedTuple):
 
     def sweep(self, name: str, wanted: Wanted) -> Any:
         """A finished sweep."""
-        return self.sweep_both(name, wanted, None)[0]
+        return self._sweep(name, wanted, wanted.bounded())
 
-    def sweep_both(self, name: str, wanted: Wanted, other: MakeWanted | None) -> tuple[Any, Any | None]:
-        """A finished sweep; and another one, if GPUs have time for it."""
-        task = wanted.bounded()
+    def sweep_both(self, forth: Wanted, back: MakeWanted | None) -> tuple[Any, Any | None]:
+        """A finished sweep forth; and one back, if both are done in less time together."""
+        task = forth.bounded()
+        if back and self._uses_gpus(task):
+            return self._sweep_on_gpus("forward_gpu", task, back)
+        if back and self._has_room(task) and is_narrow(task, self.threads, forth.keep_ends):
+            return self._sweep_lines(task, forth.keep_ends, back)
+        return self._sweep("forward", forth, task), None
+
+    def _has_room(self, task: Task) -> bool:
+        """Whether there are threads and memory for two sweeps at once, and no states are to be kept."""
+        return self.threads >= BOTH_THREADS and not self.journal and len(task.query) + len(task.target) <= BOTH_BASES
+
+    def _sweep(self, name: str, wanted: Wanted, task: Task) -> Any:
+        """A finished sweep; task : the bounded one."""
         if self._uses_gpus(task):
-            if task.every:
-                self.beside(task.known)
-            return self._sweep_on_gpus(f"{name}_gpu", task, other)
+            return self._sweep_on_gpus(f"{name}_gpu", task)[0]
         if is_narrow(task, self.threads, wanted.keep_ends):
-            return self._finish(f"{name}_lines", BandSweep(task, self.budget, wanted.keep_ends)), None
+            return self._finish(f"{name}_lines", BandSweep(task, self.budget, wanted.keep_ends))
         size = tile_size(task.bounds, len(task.query) + len(task.target))
         task = task._replace(bounds=wanted.make_bounds(size), size=size, every=EVERY if task.every else 0)
-        return self._finish(name, Sweep(task, self.budget)), None
+        return self._finish(name, Sweep(task, self.budget))
 
-    def _finish(self, name: str, sweep: Sweep | BandSweep) -> Sweep | BandSweep:
+    def _sweep_lines(self, task: Task, keep_ends: bool, make_back: MakeWanted) -> tuple[BandSweep, BandSweep | None]:
+        """A sweep forth line by line; and one back beside it, if its lines are short, too: few lines take all threads."""
+        each = self._replace(threads=self.threads // 2)
+
+        def sweep_back() -> BandSweep | None:
+            wanted = make_back()
+            its_task = wanted.bounded()
+            if not is_narrow(its_task, each.threads, wanted.keep_ends):
+                return None
+            sweep = BandSweep(its_task, self.budget, wanted.keep_ends)
+            sweep.run(each.threads)
+            return sweep
+
+        with ThreadPoolExecutor(1) as pool:
+            coming = pool.submit(sweep_back)
+            sweep = each._finish("forward_lines", BandSweep(task, self.budget, keep_ends))
+            return sweep, coming.result()
+
+    def _finish(self, name: str, sweep: AnySweep) -> AnySweep:
         """Finish a sweep; one that was begun before goes on where it was."""
         state = self.journal and self.journal.load(name)
         if state:
@@ -147,8 +182,8 @@ class Sweeper(NamedTuple):
             logger.warning(OLD_GPU)
         return False
 
-    def _sweep_on_gpus(self, name: str, task: Task, other: MakeWanted | None) -> tuple[Any, Any | None]:
-        """Finished sweeps by GPUs, which are not asked on the way; the other one if the first leaves room.
+    def _sweep_on_gpus(self, name: str, task: Task, make_back: MakeWanted | None = None) -> tuple[Any, Any | None]:
+        """Finished sweeps by GPUs, which are not asked on the way; one back, too, if another one leaves room for it.
 
         Rows that were kept on a GPU are not saved: such a sweep begins anew.
         """
@@ -158,13 +193,18 @@ class Sweeper(NamedTuple):
         if journal and (state := journal.load(name)):
             sweep.restore(state)
             return sweep, None
-        beside = None
-        if other and sweep.leaves_room:
-            beside = _gpu().GpuSweep(other().bounded(), self.devices, gpus=sweep.gpus[-1:], worker=-1)
-        sweep.run(beside=beside)
+
+        def meanwhile() -> Any | None:
+            if task.every or make_back:
+                self.beside(task.known)
+            if make_back and sweep.leaves_room:
+                return _gpu().GpuSweep(make_back().bounded(), self.devices, gpus=sweep.gpus[-1:], worker=-1)
+            return None
+
+        back = sweep.run(beside=meanwhile)
         if journal:
             journal.save(name, sweep.state())
-        return sweep, beside
+        return sweep, back
 
 
 def is_narrow(task: Task, threads: int, keep_ends: bool) -> bool:

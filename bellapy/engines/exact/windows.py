@@ -18,7 +18,7 @@ from bellapy.engines.exact.rule import NONE
 
 FAR_BELOW = -(1 << 40)
 MARGIN = 2  # times what a block's matches gain: bands within it of the best one are in the window;
-MARGIN_ROWS = 1 << 13  # but no more than the matches of so many rows
+MARGIN_ROWS = 1 << 11  # but no more than the matches of so many rows
 HALF_WIDTH = 512  # diagonals of a window on either side of those
 STEP = 1024  # rows of a window that are computed as one rectangle
 NEAR = 4  # rows of a block for each diagonal that what comes from beside a window, with a match a row, may come to count

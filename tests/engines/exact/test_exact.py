@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from contextlib import contextmanager
 
 import naive_exact
@@ -263,6 +264,32 @@ def test_threads_do_not_matter(monkeypatch):
         two, other_work = align_one(query, target, DEFAULT, mode, sweeper=sweeps.Sweeper(threads=2))
         assert_same(one, two)
         assert work[:4] == other_work[:4]
+
+
+@pytest.mark.parametrize("moved, most, done", [(0, 1 << 26, 2), (3, 1 << 26, 3), (0, 1 << 10, 2)])
+def test_two_sweeps_along_lines_at_once(moved, most, done, monkeypatch):
+    """The sweep back begins before the one forth has ended; if it began at a wrong cell, another one is made."""
+    guess_best, band_sweep, begun = align.guess_best, sweeps.BandSweep, []
+
+    def guess_beside(*given):
+        found = guess_best(*given)
+        return found._replace(end=(found.end[0] - moved, found.end[1]))
+
+    def sweep(task, *given):
+        begun.append(threading.current_thread() is threading.main_thread())
+        return band_sweep(task, *given)
+
+    monkeypatch.setattr(align, "guess_best", guess_beside)
+    monkeypatch.setattr(sweeps, "BandSweep", sweep)
+    monkeypatch.setattr(sweeps, "BOTH_BASES", most)
+    query, target = related(1, 9000, 0.02)
+    with swept("lines"):
+        one, work = align_one(query, target, DEFAULT, "local")
+        begun.clear()
+        four, other_work = align_one(query, target, DEFAULT, "local", sweeper=sweeps.Sweeper(threads=4))
+    assert_same(one, four)
+    assert len(begun) == done and begun.count(False) == (most > 1 << 10)
+    assert work.forward == other_work.forward and (other_work.backward > 1.5 * work.backward) == bool(moved)
 
 
 @pytest.mark.parametrize("guess_from", ["highest", "another column", "another score", "no column"])

@@ -6,6 +6,8 @@ Several GPUs take the panels of columns in turn.  What a strip hands to its next
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,45 +86,38 @@ class GpuSweep:
     def _processors(self) -> int:
         return min(gpu.processors for gpu in self.gpus)
 
-    def run(self, threads: int = 1, seconds: float | None = None, beside: GpuSweep | None = None) -> None:
-        """Do it, and another one beside it; the other arguments are those of a sweep on the CPU."""
-        both = [self, beside] if beside else [self]
+    def run(
+        self, threads: int = 1, seconds: float | None = None, beside: Callable[[], GpuSweep | None] | None = None
+    ) -> GpuSweep | None:
+        """Do it, and another one beside it, which is made meanwhile; the other arguments are those of a sweep on the CPU."""
         with pool().turn:
-            for sweep in both:
-                sweep._prepare()
-            for sweep in both:
-                sweep._start()
-            for sweep in both:
-                sweep._wait()
-            for sweep in both:
+            self._start()
+            other = beside() if beside else None
+            if other:
+                other._start()
+            for sweep in (self, other) if other else (self,):
                 sweep._collect()
+        return other
 
-    def _prepare(self) -> None:
-        """Share the work, and send what it needs."""
+    def _start(self) -> None:
+        """Share the work, send what it needs, and begin."""
         self._blocks = self._processors * (1 if self.leaves_room else BLOCKS)
         edges = panel_edges(self._tiles, self._blocks * WARPS, len(self.gpus), self._panel)
         gpus = self.gpus[: len(edges) - 1]
         self._kept = self._choose_kept(gpus)
         with driver.gpus[gpus[0].gpu.index]:
-            shared = _SharedState(len(self._tiles), self.kind, len(gpus) > 1)
+            stream = None if len(gpus) > 1 else gpus[0].workers[self._worker].stream
+            shared = _SharedState(len(self._tiles), self.kind, stream)
         self._parts = []
         for share, gpu in enumerate(gpus):
             with driver.gpus[gpu.gpu.index]:
                 gpu.work_of = self._devices
                 tasks = list_tasks(self._tiles, edges, share, len(gpus))
                 self._parts.append(self._make_part(gpu, tasks, shared))
-
-    def _start(self) -> None:
         for part in self._parts if len(self._parts) > 1 else ():  # kernels are loaded before any of them waits for another
             self._load(part)
         self._began = time.perf_counter()
         self._began += sum(self._launch(part, self._blocks, part.traffic) for part in self._parts)
-
-    def _wait(self) -> None:
-        for part in self._parts:
-            with driver.gpus[part.device.gpu.index]:
-                part.worker.stream.synchronize()
-        self.seconds = time.perf_counter() - self._began
 
     def _launch(self, part: _Part, blocks: int, traffic: Traffic) -> float:
         """Start the kernel on a part's GPU; the seconds it took to compile."""
@@ -184,7 +179,11 @@ class GpuSweep:
         return _Part(device, worker, matrix, traffic, results)
 
     def _collect(self) -> None:
-        """Fetch the results; note what each GPU did."""
+        """Wait for the results and fetch them; note what each GPU did."""
+        for part in self._parts:
+            with driver.gpus[part.device.gpu.index]:
+                part.worker.stream.synchronize()
+        self.seconds = time.perf_counter() - self._began
         task, fetched = self.task, []
         for part in self._parts:
             arrays: tuple[Any, ...] = part.results[:-2]
@@ -243,17 +242,20 @@ class GpuSweep:
 
 
 class _SharedState:
-    """What strips hand to their next panel (sweep_kernels.Traffic), in memory that all GPUs of a sweep reach."""
+    """What strips hand to their next panel (sweep_kernels.Traffic), in memory that all GPUs of a sweep reach.
 
-    def __init__(self, n_strips: int, kind: Kind, of_host: bool):
-        make = driver.device_array if not of_host else _host_array
+    stream : of the only one; None: there are several.
+    """
+
+    def __init__(self, n_strips: int, kind: Kind, stream: Any | None):
+        make = partial(driver.device_array, stream=stream) if stream else _host_array
         self.state = make((n_strips, 2 * kind.registers + 2, WARP), np.uint32)
         self.numbers = make((n_strips, NUMBERS), np.int32)
         self.handed = make((n_strips,), np.int32)
-        if of_host:
-            self.handed[:] = 0
+        if stream:
+            fill_bytes(self.handed, 0, stream)
         else:
-            fill_bytes(self.handed, 0, 0)
+            self.handed[:] = 0
 
 
 def _host_array(shape: tuple[int, ...], dtype):
