@@ -172,7 +172,8 @@ def bound_above(
 def _bound(pair: _Pair, sweeper: Sweeper) -> tuple[Region, tuple[int, int] | None]:
     """Bounds on all alignments that score as much as one that is there; where that one ends, if this is known."""
     guess, first = _begin_bounds(pair, sweeper.threads)
-    return bound_region(*pair, guess.score, sweeper.threads, first, bool(sweeper.devices)), guess.end
+    on_gpu = bool(sweeper.devices)
+    return bound_region(*pair, guess.score, sweeper.threads, first, on_gpu, guess.unmatched), guess.end
 
 
 def _bound_better(pair: _Pair, sweeper: Sweeper, beat: int, early: Region | None) -> Region:

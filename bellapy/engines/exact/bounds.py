@@ -18,7 +18,7 @@ from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.exact.cpu import Bounds
 from bellapy.engines.exact.gains import BLOCK, Corridor, Gains, find_gains, whole
 from bellapy.engines.exact.heights import NO_BLOCKS, Heights, block_shape, bound_blocks, reversed_heights
-from bellapy.engines.exact.narrow import Limits, Matrix, find_limits, is_worth
+from bellapy.engines.exact.narrow import NONE_UNMATCHED, Limits, Matrix, find_limits, is_worth
 from bellapy.engines.exact.rule import Scores
 
 ROUNDS = 8
@@ -122,12 +122,12 @@ def whole_gains(query: np.ndarray, target: np.ndarray, scores: Scores, threads: 
 
 def bound_region(
     query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, known: int, threads: int = 1,
-    first: list[Gains] | None = None, on_gpu: bool = False,
+    first: list[Gains] | None = None, on_gpu: bool = False, unmatched: np.ndarray = NONE_UNMATCHED,
 ) -> Region:  # fmt: skip
     """Bounds for alignments that score at least `known`, made in rounds as long as they get much tighter.
 
     query, target : uint8 codes.  first : `whole_gains`, if they are there; not for global mode.
-    on_gpu : a GPU computes what is left.
+    on_gpu : a GPU computes what is left.  unmatched : as in Matrix.
     """
     n, m = len(query), len(target)
     ends = mode == "global"
@@ -146,7 +146,8 @@ def bound_region(
         region = Region(rows, columns, across, known, scores.gap_open, ends, ends)
         before, area = area, across.area(n)
         if is_worth(area, n, threads, on_gpu) and upper_bound(region) <= HOPE * known:
-            return _by_grid(query, target, scores, region, threads, on_gpu)
+            matrix = Matrix(query, target, scores, known, ends, BLOCK, threads, on_gpu, unmatched)
+            return _by_grid(matrix, region)
         if not area or area > PROGRESS * before:
             break
     return region
@@ -161,19 +162,16 @@ def upper_bound(region: Region) -> int:
     return most if region.limits is None else min(most, int(region.limits.ahead.max()))
 
 
-def _by_grid(
-    query: np.ndarray, target: np.ndarray, scores: Scores, region: Region, threads: int, on_gpu: bool = False
-) -> Region:
+def _by_grid(matrix: Matrix, region: Region) -> Region:
     """The same region with the tighter bounds of a grid."""
-    matrix = Matrix(query, target, scores, region.known, region.from_start, BLOCK, threads, on_gpu)
-    corridor = region.corridor
+    query, target, corridor = matrix.query, matrix.target, region.corridor
     limits = find_limits(matrix, corridor.first, corridor.last)
     first = np.maximum(corridor.first, np.minimum.accumulate(limits.first[::-1])[::-1])
     across = Corridor(first, np.minimum(corridor.last, np.maximum.accumulate(limits.last)))
     if not (across.first <= across.last).any():
         return region._replace(corridor=across)
     ways = (query, target, across), (target, query, transposed(across, len(query), len(target)))
-    rows, columns = map_threads(lambda way: find_gains(*way, scores, threads), ways, threads)
+    rows, columns = map_threads(lambda way: find_gains(*way, matrix.scores, matrix.threads), ways, matrix.threads)
     return region._replace(rows=rows, columns=columns, corridor=across, limits=limits)
 
 

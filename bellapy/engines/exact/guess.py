@@ -17,6 +17,7 @@ from bellapy.engines.exact.anchors import find_segments
 from bellapy.engines.exact.band import BandSweep
 from bellapy.engines.exact.bounds import BLOCK, Corridor, open_bounds
 from bellapy.engines.exact.cpu import Task, end_borders, free_borders
+from bellapy.engines.exact.narrow import NONE_UNMATCHED
 from bellapy.engines.exact.rule import Scores
 
 HALF_WIDTH = 32  # columns on either side of the chain
@@ -24,6 +25,8 @@ LOOK_BACK = 500  # segments that a chain's next one may follow
 EXTRA = 3, 5  # bases of k-mers beyond log4 of the longer sequence
 NEAR = 64  # bases between two segments that are taken for related; beyond, each costs half as much as in a gap
 FILLED = 1 << 28  # cells that may be computed between two segments, on either side of the way along the diagonal
+LONG = 1 << 12  # rows between two segments, at least, through which there are too many ways that promise the same,
+ASIDE = 2  # and how many times fewer diagonals beside the segments' these may take
 PIECE = 1 << 17  # rows of a piece, which are computed side by side
 LOCAL, WHOLE, FROM_START, TO_END = "local", "whole", "from start", "to end"
 """Ways of an alignment through a piece: anywhere in it, from corner to corner, or from or to one of them."""
@@ -33,10 +36,14 @@ Piece = tuple[int, int, int, int]
 
 
 class Guess(NamedTuple):
-    """The score of an alignment that is there, and the cell where it ends; None if no such cell is known."""
+    """The score of an alignment that is there, and the cell where it ends; None if no such cell is known.
+
+    unmatched : as in narrow.Matrix, long ones between its chain's segments.
+    """
 
     score: int
     end: tuple[int, int] | None = None
+    unmatched: np.ndarray = NONE_UNMATCHED
 
 
 @njit
@@ -190,7 +197,15 @@ def guess_best(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str,
         found = _local_best(pieces, best_of, threads)
     else:
         found = Guess(sum(one.score for one in map_threads(lambda piece: best_of(piece, WHOLE), pieces, threads)))
-    return _best(least, found)
+    return _best(least, found)._replace(unmatched=_unmatched(chain))
+
+
+def _unmatched(chain: np.ndarray) -> np.ndarray:
+    """Long stretches of rows between a chain's segments, as in narrow.Matrix."""
+    begin, end, diagonals = chain[:-1, 2], chain[1:, 0], chain[:, 1] - chain[:, 0]
+    low, high = np.minimum(diagonals[:-1], diagonals[1:]), np.maximum(diagonals[:-1], diagonals[1:])
+    aside = (end - begin) // ASIDE
+    return np.stack([begin, end, low - aside, high + aside], axis=1)[end - begin >= LONG]
 
 
 def _best(*guesses: Guess) -> Guess:

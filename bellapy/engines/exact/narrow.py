@@ -35,6 +35,7 @@ PROGRESS = 4  # another pass of windows follows unless the last one left, or too
 PASSES = 2  # of windows, in blocks of one size
 WINDOW_SHARE = 8  # how many times fewer cells windows may have than what is left;
 MORE = 3  # but always so many times the least that they need
+NONE_UNMATCHED = np.zeros((0, 4), np.int64)
 
 
 class Limits(NamedTuple):
@@ -58,6 +59,8 @@ class Matrix(NamedTuple):
 
     known : a score that is reached.  is_global : alignments begin and end in the matrix's corners.
     per_interval : rows of the intervals of columns.  threads : to use.  on_gpu : a GPU computes what is left.
+    unmatched : (any, 4) int64, stretches of rows where good alignments match nothing: first row, end, and the first and the
+    last diagonal that they may take there.
     """
 
     query: np.ndarray
@@ -68,6 +71,7 @@ class Matrix(NamedTuple):
     per_interval: int
     threads: int
     on_gpu: bool = False
+    unmatched: np.ndarray = NONE_UNMATCHED
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -79,7 +83,9 @@ class Matrix(NamedTuple):
         return self.known - self.scores.gap_open
 
     def reversed(self) -> Matrix:
-        return self._replace(query=self.query[::-1].copy(), target=self.target[::-1].copy())
+        n, m = self.shape
+        turned = np.array([n, n, m - n, m - n]) - self.unmatched[:, [1, 0, 3, 2]]
+        return self._replace(query=self.query[::-1].copy(), target=self.target[::-1].copy(), unmatched=turned)
 
 
 def is_worth(area: int, n: int, threads: int, on_gpu: bool) -> bool:
@@ -175,11 +181,23 @@ def _judge(
 def _tighten_both(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray) -> list[np.ndarray]:
     """`behind` and `ahead` by real scores within windows."""
     least = len(matrix.query) * (2 * HALF_WIDTH + STEP)
-    most, turn = max(grid.area // WINDOW_SHARE, MORE * least), matrix.reversed()
-    back = Way(turn.query, turn.target, turned(grid, *matrix.shape), costs, ahead[::-1].copy(), behind[::-1].copy())
-    ways = [Way(matrix.query, matrix.target, grid, costs, behind, ahead), back]
+    most = max(grid.area // WINDOW_SHARE, MORE * least)
+    matrix = matrix._replace(unmatched=_affordable(matrix.unmatched, most))
+    turn = matrix.reversed()
+    back = Way(
+        turn.query, turn.target, turned(grid, *matrix.shape), costs, ahead[::-1].copy(), behind[::-1].copy(), turn.unmatched
+    )
+    ways = [Way(matrix.query, matrix.target, grid, costs, behind, ahead, matrix.unmatched), back]
     behind, ahead = tighten(ways, matrix.scores, most, matrix.threads)
     return [behind, ahead[::-1].copy()]
+
+
+def _affordable(unmatched: np.ndarray, most: int) -> np.ndarray:
+    """The smallest stretches without matches that have no more than so many cells together."""
+    first, end, low, high = unmatched.T
+    order = np.argsort((end - first) * (high - low), kind="stable")
+    cells = np.cumsum(((end - first) * (high - low))[order])
+    return unmatched[order[cells <= most]]
 
 
 @njit

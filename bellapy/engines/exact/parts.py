@@ -6,6 +6,7 @@ lowered by as much as the part before ends below it.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from bellapy.engines.exact.rule import NONE, Scores
 from bellapy.engines.exact.windows import HALF_WIDTH, STEP, Frame, Part, tighten_part
 
 PART_ROWS = 1 << 17  # of a part; in longer ones, paths that come from far at its start may gain more than windows allow
+FAR = 16  # half widths: as in windows.Frame
 EARLY = 1 << 14  # rows before it, at least, with which it begins
 
 
@@ -58,7 +60,7 @@ class Way(NamedTuple):
     """One direction to go through a grid: its sequences, (rows,) and (columns,) uint8 codes.
 
     grid, costs : as they are in that direction.  behind, ahead : (any,) int32, the most that is gained up to the end of a
-    block, and from its beginning on.
+    block, and from its beginning on.  unmatched : as in narrow.Matrix.
     """
 
     query: np.ndarray
@@ -67,6 +69,7 @@ class Way(NamedTuple):
     costs: Costs
     behind: np.ndarray
     ahead: np.ndarray
+    unmatched: np.ndarray
 
 
 class _Done(NamedTuple):
@@ -79,18 +82,23 @@ class _Done(NamedTuple):
 
 def tighten(ways: list[Way], scores: Scores, most: int, threads: int) -> list[np.ndarray]:
     """Each way's `behind`, lower where windows tell so.  most : cells that may be computed for each."""
-    parts = [_parts_of(way.grid.edges, threads) for way in ways]
+    parts = [_parts_of(way.grid.edges, way.unmatched, threads) for way in ways]
     tasks = [(k, part) for k in range(len(ways)) for part in parts[k]]
     done = map_threads(lambda task: _compute_part(ways[task[0]], scores, task[1], most), tasks, threads)
     both = zip(ways, parts, (done[: len(parts[0])], done[len(parts[0]) :]), strict=True)
     return map_threads(lambda one: _joined(*one, scores), list(both), threads)
 
 
-def _parts_of(edges: np.ndarray, threads: int) -> list[Part]:
-    """Blocks between `edges`, cut into parts where there are threads for more than both directions."""
+def _parts_of(edges: np.ndarray, unmatched: np.ndarray, threads: int) -> list[Part]:
+    """Blocks between `edges`, cut into parts where there are threads for more than both directions.
+
+    Stretches that match nothing are not cut: too much is known of them only as a whole.
+    """
     blocks, rows = len(edges) - 1, int(np.diff(edges).max())  # the first or the last one may have fewer
     size, early = max(1, PART_ROWS // rows) if threads > 2 else blocks, max(1, EARLY // rows)
-    return [Part(max(0, at - early), at, min(blocks, at + size)) for at in range(0, blocks, size)]
+    first, stop = np.searchsorted(edges, unmatched[:, 0], side="right") - 1, np.searchsorted(edges, unmatched[:, 1])
+    cuts = [at for at in range(size, blocks, size) if not ((first < at) & (at < stop)).any()]
+    return [Part(max(0, at - early), at, end) for at, end in pairwise([0, *cuts, blocks])]
 
 
 def _compute_part(way: Way, scores: Scores, part: Part, most: int) -> _Done:
@@ -113,6 +121,12 @@ def _compute_part(way: Way, scores: Scores, part: Part, most: int) -> _Done:
     return _Done(exits[grid.begin[first] : grid.begin[end]], *ends)
 
 
+def _far(unmatched: np.ndarray, row: int, end: int) -> int:
+    """As in Frame, for a part of some rows: a way from farther off gains nothing by a stretch in it that matches nothing."""
+    first, stop, low, high = unmatched.T
+    return max(FAR * HALF_WIDTH, int((high - low).max(initial=0, where=(first < end) & (row < stop))))
+
+
 def _frame_of(way: Way, grid: Grid, scores: Scores, most: int) -> Frame:
     """A Frame for the blocks of a grid."""
     columns, cell, there = len(way.target), cell_type(scores), np.diff(grid.begin) > 0
@@ -125,7 +139,7 @@ def _frame_of(way: Way, grid: Grid, scores: Scores, most: int) -> Frame:
         padded_codes(way.query[row:end], way.target[first:last], cell),
         Differences(*(np.zeros(k, cell) for k in (by_row, by_row, by_column, by_column))), raised_scores(scores, cell),
         row, first, columns, scores.gap_open, scores.gap_extend, scores.match, HALF_WIDTH,
-        max(1, HALF_WIDTH // grid.width), STEP, most,
+        _far(way.unmatched, row, end), max(1, HALF_WIDTH // grid.width), STEP, most, way.unmatched,
     )  # fmt: skip
 
 

@@ -22,15 +22,15 @@ MARGIN_ROWS = 1 << 11  # but no more than the matches of so many rows
 HALF_WIDTH = 512  # diagonals of a window on either side of those
 STEP = 1024  # rows of a window that are computed as one rectangle
 NEAR = 4  # rows of a block for each diagonal that what comes from beside a window, with a match a row, may come to count
-FAR = 16  # half widths beside a window beyond which a part does not count what comes to it
 
 
 class Frame(NamedTuple):
     """What does not change; the functions here call it m, as a matrix.
 
     row, column : of the whole matrix, at which the codes begin.  columns : number of columns of the whole matrix.
-    gap_open, gap_extend, match : scores.  half_width, step : as above, in diagonals and rows.  least : bands on either side
-    of the best ones.  most : cells that may be computed.
+    gap_open, gap_extend, match : scores.  half_width, step : as above, in diagonals and rows.  far : diagonals beside a
+    window beyond which a part does not count what comes to it.  least : bands on either side of the best ones.
+    most : cells that may be computed, beside those of `unmatched`, which is as in narrow.Matrix.
     """
 
     codes: Codes
@@ -43,9 +43,11 @@ class Frame(NamedTuple):
     gap_extend: int
     match: int
     half_width: int
+    far: int
     least: int
     step: int
     most: int
+    unmatched: np.ndarray
 
 
 class Part(NamedTuple):
@@ -88,6 +90,18 @@ def _promising(grid, block, entry, exits, ahead, margin):
             low, high = _widen(here, there, margin, stop - begin, np.int64(-1))
             if high >= 0:
                 first, last = min(first, begin + low), max(last, begin + high)
+    return first, last
+
+
+@njit_inner
+def _with_unmatched(m, grid, block, first, last):
+    """The bands from `first` to `last`, and those that a stretch without matches may take; m, grid : Frame, Grid."""
+    top, end, n = grid.edges[block], grid.edges[block + 1], grid.begin[block + 1] - grid.begin[block]
+    for s in range(len(m.unmatched)):
+        if m.unmatched[s, 0] < end and top < m.unmatched[s, 1]:
+            low, high = m.unmatched[s, 2] + grid.offset, m.unmatched[s, 3] + grid.offset
+            first = min(first, max(0, low // grid.width - grid.low[block]))
+            last = max(last, min(n - 1, high // grid.width - grid.low[block]))
     return first, last
 
 
@@ -221,7 +235,7 @@ def _set_apart(m, grid, block, entry, window, old, high):
     for b in range(grid.begin[block + 1] - grid.begin[block]):
         begin = (grid.low[block] + b) * grid.width - grid.offset
         beside = max(window[0] - begin, begin + grid.width - 1 - window[1])
-        if beside > FAR * m.half_width:
+        if beside > m.far:
             entry[b] = NONE
         elif entry[b] > NONE // 2:
             entry[b] += m.gap_extend * max(0, beside + near)
@@ -270,8 +284,9 @@ def tighten_part(m, grid, costs, known, ahead, part, exits, at_start, at_end):
         window = (np.int64(0), np.int64(-1))
         if other >= 0 and cells < m.most:
             first_band, last_band = max(0, one - m.least), min(n - 1, other + m.least)
+            cells += ((last_band + 1 - first_band) * grid.width + m.step) * rows
+            first_band, last_band = _with_unmatched(m, grid, block, first_band, last_band)
             window = (low + first_band) * grid.width - grid.offset, (low + last_band + 1) * grid.width - grid.offset - 1
-            cells += (window[1] - window[0] + m.step) * rows
             old = _cross(m, grid, block, entry, window, old, high)
         else:
             old = (np.int64(0), np.int64(-1))

@@ -77,11 +77,12 @@ def scores_of_cells(query, target, scores, is_global):
     st.sampled_from([0, 1, 30, 1 << 20]),
     st.sampled_from(["windows", "words", "large blocks"]),
     st.sampled_from([1, 3]),
+    st.lists(st.tuples(st.integers(0, 120), st.integers(1, 90), st.integers(-120, 120), st.integers(0, 60)), max_size=2),
 )
-def test_bounds_hold_in_every_cell(pair, scores, is_global, less, way, threads):
+def test_bounds_hold_in_every_cell(pair, scores, is_global, less, way, threads, stretches):
     """Of a cell on an alignment that scores what is known: no bound is below what is true, and no interval leaves it out.
 
-    Large blocks are those before a GPU.
+    Large blocks are those before a GPU.  stretches : said to match nothing, whether they do or not.
     """
     query, target = pair[0], as_target(pair[1])
     behind, ahead = scores_of_cells(query, target, scores, is_global)
@@ -89,7 +90,8 @@ def test_bounds_hold_in_every_cell(pair, scores, is_global, less, way, threads):
     known = best - less if is_global else max(1, best - less)
     n, m = len(query), len(target)
     whole = bounds.whole(n, m)
-    matrix = narrow.Matrix(query, target, scores, known, is_global, bounds.BLOCK, threads, way == "large blocks")
+    unmatched = np.array([(i, i + rows, d, d + more) for i, rows, d, more in stretches], np.int64).reshape(-1, 4)
+    matrix = narrow.Matrix(query, target, scores, known, is_global, bounds.BLOCK, threads, way == "large blocks", unmatched)
     with pytest.MonkeyPatch.context() as patch:
         if way == "words":
             patch.setattr(narrow, "PASSES", 0)
@@ -243,8 +245,9 @@ def test_nothing_is_left_of_what_scores_too_little(monkeypatch):
         monkeypatch.setattr(narrow, name, value)
     gains, scores = bounds.whole_gains(query, target, Scores()), Scores()
     region = bounds.Region(*gains, bounds.whole(len(query), len(target)), 11_000, scores.gap_open, False, False)
+    matrix = narrow.Matrix(query, target, scores, region.known, False, bounds.BLOCK, 1)
     assert bounds.upper_bound(region) >= region.known
-    assert bounds.upper_bound(bounds._by_grid(query, target, scores, region, 1)) == region.known - 1
+    assert bounds.upper_bound(bounds._by_grid(matrix, region)) == region.known - 1
 
 
 def test_an_inversion_leaves_little(monkeypatch):
@@ -259,6 +262,37 @@ def test_an_inversion_leaves_little(monkeypatch):
         monkeypatch.setattr(parts, name, value)
     found, work = align_one(query, target, Scores(), "local")
     assert work.upper < found.score + 2_000 and work.forward < len(query) ** 2 / 50, work
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_long_insertion_leaves_little(threads, monkeypatch):
+    """Windows hold every way through rows that match nothing, as far as a chain tells of them; in parts, too."""
+    rng = np.random.default_rng(7)
+    query = rng.integers(0, 4, 60_000).astype(np.uint8)
+    target = as_target(np.where(rng.random(len(query)) < 0.02, rng.integers(0, 4, len(query)), query).astype(np.uint8))
+    query = np.concatenate([query[:40_000], rng.integers(0, 4, 6_000).astype(np.uint8), query[40_000:]])
+    for name, value in {"FLAT": 32, "LEAST_ROWS": 256, "MOST_BANDS": 1 << 20}.items():
+        monkeypatch.setattr(narrow, name, value)
+    for name, value in {"HALF_WIDTH": 64, "STEP": 128, "PART_ROWS": 16384, "EARLY": 2048}.items():
+        monkeypatch.setattr(parts, name, value)
+    known, unmatched = guess.guess_best(query, target, Scores(), "local")[::2]
+    assert abs(unmatched - [[40_000, 46_000, -9_000, 3_000]]).max() < 60
+    most = [
+        bounds.upper_bound(bounds.bound_region(query, target, Scores(), "local", known, threads, unmatched=stretches))
+        for stretches in (unmatched, narrow.NONE_UNMATCHED)
+    ]
+    assert known <= most[0] < known + 1_500 < most[1], (known, most)
+
+
+def test_stretches_without_matches_are_kept_in_bounds():
+    """The smallest ones, with as many cells as may be computed; and those of the reversed sequences."""
+    unmatched = np.array([[0, 100, -10, 90], [20, 30, 5, 15], [200, 300, 0, 10]])
+    assert narrow._affordable(unmatched, 1_100).tolist() == [[20, 30, 5, 15], [200, 300, 0, 10]]
+    assert narrow._affordable(unmatched, 50).tolist() == []
+    codes = np.zeros(400, np.uint8)
+    matrix = narrow.Matrix(codes, codes[:300], Scores(), 10, False, bounds.BLOCK, 1, False, unmatched)
+    assert matrix.reversed().unmatched.tolist() == [[300, 400, -190, -90], [370, 380, -115, -105], [100, 200, -110, -100]]
+    assert matrix.reversed().reversed().unmatched.tolist() == unmatched.tolist()
 
 
 def test_copies_of_repeats_cost_little(monkeypatch):
