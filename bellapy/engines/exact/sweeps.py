@@ -97,8 +97,8 @@ class Sweeper(NamedTuple):
 
     budget : bytes for special rows.  journal : keeps their states.  watch : is told the stage and the share of it that is
     done.  find_devices : says where GPUs note what they do, or None: they are not used.  It is asked when a lower bound is
-    known: GPUs take a while to start.  beside : is told the score that is known when a sweep begins that leaves threads
-    time for other work.
+    known: GPUs take a while to start.  beside : is told the score that is known when GPUs begin to sweep, to begin
+    other work for the CPU.
     """
 
     threads: int = 1

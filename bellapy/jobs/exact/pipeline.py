@@ -31,7 +31,7 @@ from bellapy.report.run_report import Devices, RunReport, Stage
 
 STRANDS = {"both": (1, -1), "forward": (1,), "reverse": (-1,)}
 PARTS = 10_000  # of a progress bar
-EARLY_THREADS = 4  # with so many, bounds of the second strand are made while the first one is swept over
+EARLY_THREADS = 4  # with so many, bounds of the second strand are made while GPUs sweep over the first
 
 
 @dataclass(slots=True)
@@ -174,8 +174,7 @@ def align_strands(
     best: Found | None = None
 
     def bound_second(known: int) -> Region:
-        on_gpu = bool(find_devices())
-        return bound_above(pair.oriented(strands[1]), pair.target, scores, params.mode, known, threads, on_gpu=on_gpu)
+        return bound_above(pair.oriented(strands[1]), pair.target, scores, params.mode, known, threads, on_gpu=True)
 
     def begin_second(known: int) -> None:
         if best is None and not early and len(strands) > 1 and threads >= EARLY_THREADS:
