@@ -26,6 +26,7 @@ from bellapy.engines.exact.bounds import (
 from bellapy.engines.exact.cpu import NO_BOUNDS, Sweep, Task, end_borders, free_borders
 from bellapy.engines.exact.guess import Guess, guess_best, lower_bound
 from bellapy.engines.exact.heights import Heights, block_shape
+from bellapy.engines.exact.narrow import FindGpus, find_none
 from bellapy.engines.exact.path import LONGEST
 from bellapy.engines.exact.rule import NONE, Scores, as_target
 from bellapy.engines.exact.sweeps import Sweeper, Wanted
@@ -128,17 +129,20 @@ def align_one(
         sweep = sweeper.sweep("backward", _back_from(pair, region, (n, m), sweeper.threads, with_path))
         alignment = _align_back(pair, sweeper, region, sweep, None, least, with_path)
         return alignment, Work(known, upper, 0, sweep.n_cells, sweep.reach, sweep.task.size, True)
-    return _align_both_ways(pair, sweeper, region, with_path, end)
+    return _align_both_ways(pair, sweeper, region, upper, with_path, end)
 
 
 def _align_both_ways(
-    pair: _Pair, sweeper: Sweeper, region: Region, with_path: bool, likely: tuple[int, int] | None
+    pair: _Pair, sweeper: Sweeper, region: Region, upper: int, with_path: bool, likely: tuple[int, int] | None
 ) -> tuple[Alignment | Reached | None, Work]:
-    """The best alignment that begins and ends anywhere; likely : where it most likely ends."""
+    """The best alignment that begins and ends anywhere.
+
+    upper : `upper_bound` of the region.  likely : where it most likely ends.
+    """
     early = partial(_back_from, pair, region, likely, sweeper.threads) if likely and with_path else None
     sweep, back = sweeper.sweep_both(_forth(pair, region, sweeper.threads), early)
     score, row, column = (int(x) for x in sweep.best) if pair.mode == "local" else _border_end(sweep, len(pair.query))
-    work = Work(region.known, upper_bound(region), sweep.n_cells, 0, sweep.reach, sweep.task.size, False)
+    work = Work(region.known, upper, sweep.n_cells, 0, sweep.reach, sweep.task.size, False)
     if row < 0 or score < region.known:
         return None, work
     if not with_path:
@@ -163,17 +167,17 @@ def _narrowed(pair: _Pair, sweeper: Sweeper, region: Region, score: int, sweep: 
 
 
 def bound_above(
-    query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, beat: int, threads: int = 1, on_gpu: bool = False
-) -> Region:
+    query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, beat: int, threads: int = 1,
+    find_gpus: FindGpus = find_none,
+) -> Region:  # fmt: skip
     """Bounds on all alignments of two sequences that score more than `beat`; the rest as of `bound_region`."""
-    return bound_region(query, as_target(target), scores, mode, beat + 1, threads, on_gpu=on_gpu)
+    return bound_region(query, as_target(target), scores, mode, beat + 1, threads, find_gpus=find_gpus)
 
 
 def _bound(pair: _Pair, sweeper: Sweeper) -> tuple[Region, tuple[int, int] | None]:
     """Bounds on all alignments that score as much as one that is there; where that one ends, if this is known."""
     guess, first = _begin_bounds(pair, sweeper.threads)
-    on_gpu = bool(sweeper.devices)
-    return bound_region(*pair, guess.score, sweeper.threads, first, on_gpu, guess.unmatched), guess.end
+    return bound_region(*pair, guess.score, sweeper.threads, first, sweeper.find_devices, guess.unmatched), guess.end
 
 
 def _bound_better(pair: _Pair, sweeper: Sweeper, beat: int, early: Region | None) -> Region:
@@ -181,13 +185,13 @@ def _bound_better(pair: _Pair, sweeper: Sweeper, beat: int, early: Region | None
 
     Few second strands have such an alignment: it is looked for only where bounds allow it.
     """
-    threads, on_gpu = sweeper.threads, bool(sweeper.devices)
+    threads, find_gpus = sweeper.threads, sweeper.find_devices
     if early is not None and (early.known > beat or upper_bound(early) < early.known):
         region = early._replace(known=beat + 1)
     else:
-        region = bound_above(*pair, beat, threads, on_gpu)
+        region = bound_above(*pair, beat, threads, find_gpus)
     if upper_bound(region) > beat and (known := lower_bound(*pair, threads)) > beat + 1:
-        region = bound_region(*pair, known, threads, on_gpu=on_gpu)
+        region = bound_region(*pair, known, threads, find_gpus=find_gpus)
     return region
 
 

@@ -18,7 +18,16 @@ from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.exact.cpu import Bounds
 from bellapy.engines.exact.gains import BLOCK, Corridor, Gains, find_gains, whole
 from bellapy.engines.exact.heights import NO_BLOCKS, Heights, block_shape, bound_blocks, reversed_heights
-from bellapy.engines.exact.narrow import NONE_UNMATCHED, Limits, Matrix, find_limits, is_worth
+from bellapy.engines.exact.narrow import (
+    NONE_UNMATCHED,
+    FindGpus,
+    Limits,
+    Matrix,
+    find_limits,
+    find_none,
+    is_for_gpus,
+    is_worth,
+)
 from bellapy.engines.exact.rule import Scores
 
 ROUNDS = 8
@@ -122,12 +131,12 @@ def whole_gains(query: np.ndarray, target: np.ndarray, scores: Scores, threads: 
 
 def bound_region(
     query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, known: int, threads: int = 1,
-    first: list[Gains] | None = None, on_gpu: bool = False, unmatched: np.ndarray = NONE_UNMATCHED,
+    first: list[Gains] | None = None, find_gpus: FindGpus = find_none, unmatched: np.ndarray = NONE_UNMATCHED,
 ) -> Region:  # fmt: skip
     """Bounds for alignments that score at least `known`, made in rounds as long as they get much tighter.
 
     query, target : uint8 codes.  first : `whole_gains`, if they are there; not for global mode.
-    on_gpu : a GPU computes what is left.  unmatched : as in Matrix.
+    find_gpus, unmatched : as in Matrix.
     """
     n, m = len(query), len(target)
     ends = mode == "global"
@@ -145,8 +154,8 @@ def bound_region(
         )
         region = Region(rows, columns, across, known, scores.gap_open, ends, ends)
         before, area = area, across.area(n)
-        if is_worth(area, n, threads, on_gpu) and upper_bound(region) <= HOPE * known:
-            matrix = Matrix(query, target, scores, known, ends, BLOCK, threads, on_gpu, unmatched)
+        if is_worth(area, n, threads, find_gpus) and upper_bound(region) <= HOPE * known:
+            matrix = Matrix(query, target, scores, known, ends, BLOCK, threads, find_gpus, unmatched)
             return _by_grid(matrix, region)
         if not area or area > PROGRESS * before:
             break
@@ -170,6 +179,8 @@ def _by_grid(matrix: Matrix, region: Region) -> Region:
     across = Corridor(first, np.minimum(corridor.last, np.maximum.accumulate(limits.last)))
     if not (across.first <= across.last).any():
         return region._replace(corridor=across)
+    if is_for_gpus(matrix, across.area(len(query))):  # they take less time for what words would save
+        return region._replace(corridor=across, limits=limits)
     ways = (query, target, across), (target, query, transposed(across, len(query), len(target)))
     rows, columns = map_threads(lambda way: find_gains(*way, matrix.scores, matrix.threads), ways, matrix.threads)
     return region._replace(rows=rows, columns=columns, corridor=across, limits=limits)

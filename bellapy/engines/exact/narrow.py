@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit
-from bellapy.compute.threads import map_threads
+from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.engines.exact.grid import (
     BESIDE,
     Costs,
@@ -54,11 +55,19 @@ class Limits(NamedTuple):
     at_ahead: Heights
 
 
+FindGpus = Callable[[], object]
+"""Says whether GPUs compute what is left, by something true; asked late, since GPUs take a while to start."""
+
+
+def find_none() -> None:
+    """No GPU computes anything."""
+
+
 class Matrix(NamedTuple):
     """A pair of sequences, (rows,) and (columns,) uint8 codes, and what is known of it.
 
     known : a score that is reached.  is_global : alignments begin and end in the matrix's corners.
-    per_interval : rows of the intervals of columns.  threads : to use.  on_gpu : a GPU computes what is left.
+    per_interval : rows of the intervals of columns.  threads : to use.
     unmatched : (any, 4) int64, stretches of rows where good alignments match nothing: first row, end, and the first and the
     last diagonal that they may take there.
     """
@@ -70,7 +79,7 @@ class Matrix(NamedTuple):
     is_global: bool
     per_interval: int
     threads: int
-    on_gpu: bool = False
+    find_gpus: FindGpus = find_none
     unmatched: np.ndarray = NONE_UNMATCHED
 
     @property
@@ -88,15 +97,22 @@ class Matrix(NamedTuple):
         return self._replace(query=self.query[::-1].copy(), target=self.target[::-1].copy(), unmatched=turned)
 
 
-def is_worth(area: int, n: int, threads: int, on_gpu: bool) -> bool:
+def is_worth(area: int, n: int, threads: int, find_gpus: FindGpus) -> bool:
     """Whether tighter bounds save time, where so many cells of n rows are left."""
-    return area > max(GPU_WORTH if on_gpu else WORTH, WIDE * n // threads)
+    return area > max(WORTH, WIDE * n // threads) and (area > GPU_WORTH or not find_gpus())
+
+
+def is_for_gpus(matrix: Matrix, area: int) -> bool:
+    """Whether GPUs compute what is left: so many cells."""
+    return area > WIDE * len(matrix.query) and bool(matrix.find_gpus())
 
 
 def _needs_windows(matrix: Matrix, area: int) -> bool:
     """Whether windows save time, where so many cells are left."""
     n, threads = len(matrix.query), matrix.threads
-    return is_worth(area, n, threads, False) and not (matrix.on_gpu and area < max(GPU_WORTH, GPU_WIDE * n // threads))
+    return is_worth(area, n, threads, find_none) and (
+        area >= max(GPU_WORTH, GPU_WIDE * n // threads) or not matrix.find_gpus()
+    )
 
 
 def _most_bands(n: int) -> int:
@@ -115,7 +131,7 @@ def find_limits(matrix: Matrix, first: np.ndarray, last: np.ndarray) -> Limits:
     while True:
         grid, costs, behind, ahead = _judge(matrix, grid, *known)
         if _finer_by(grid) == 1 and _needs_windows(matrix, grid.area):
-            matrix = matrix._replace(on_gpu=False)  # threads go on with what is left
+            matrix = matrix._replace(find_gpus=find_none)  # threads go on with what is left
             grid, behind, ahead = _look_closer(matrix, grid, costs, behind, ahead)
         by = _finer_by(grid)
         if by == 1 or _is_enough(matrix, grid, ahead):
@@ -129,7 +145,7 @@ def _is_enough(matrix: Matrix, grid: Grid, ahead: np.ndarray) -> bool:
 
     ahead : what is gained from each band on.
     """
-    if not matrix.on_gpu or not WIDE * len(matrix.query) < grid.area <= GPU_WORTH:
+    if grid.area > GPU_WORTH or not is_for_gpus(matrix, grid.area):
         return False
     return int(np.max(ahead, where=grid.alive, initial=0)) - matrix.known > abs(matrix.known) // CLOSE
 
@@ -201,14 +217,15 @@ def _affordable(unmatched: np.ndarray, most: int) -> np.ndarray:
 
 
 @njit
-def _edge_values(grid, behind, ahead, need, most_behind, most_ahead, every, columns, at_behind, at_ahead):
+def _edge_values(grid, behind, ahead, need, first, last, most_behind, most_ahead, every, columns, at_behind, at_ahead):
     """The most that is gained up to each row between blocks, and from it on, by paths that gain `need` or more in all.
 
-    grid, behind, ahead : as in `mark_alive`.  most_behind, most_ahead : (blocks + 1,) int64, zeros, filled.
+    grid, behind, ahead : as in `mark_alive`.  first, last : blocks whose last rows are meant, the latter excluded.
+    most_behind, most_ahead : (blocks + 1,) int64, zeros, filled.
     every : blocks between rows that have Heights.  columns : of a group.  at_behind, at_ahead : values, NONE, filled.
     """
     last_group = at_behind.shape[1] - 1
-    for block in range(len(grid.low) - 1):
+    for block in range(first, last):
         at, after = grid.begin[block], grid.begin[block + 1]
         shift = grid.low[block + 1] - grid.low[block]
         for b in range(max(0, shift), after - at):
@@ -226,24 +243,20 @@ def _edge_values(grid, behind, ahead, need, most_behind, most_ahead, every, colu
             for g in range(max(0, column) // columns, min(last_group, (column + grid.width - 1) // columns) + 1):
                 at_behind[row, g] = max(at_behind[row, g], behind[at + b])
                 at_ahead[row, g] = max(at_ahead[row, g], ahead[other])
-    for x in range(grid.begin[0], grid.begin[1]):
-        most_ahead[0] = max(most_ahead[0], ahead[x] if grid.alive[x] else 0)
-    for x in range(grid.begin[-2], grid.begin[-1]):
-        most_behind[-1] = max(most_behind[-1], behind[x] if grid.alive[x] else 0)
 
 
 @njit
-def _by_row(edges, match, most_behind, most_ahead, up_to, from_on):
+def _by_row(edges, match, first, last, most_behind, most_ahead, up_to, from_on):
     """What is gained up to each row, and from it on; `edges` : of a grid.  most_behind, most_ahead : as in `_edge_values`.
 
-    up_to, from_on : (rows + 1,) int32, filled.
+    first, last : blocks whose rows are meant, the latter excluded.  up_to, from_on : (rows + 1,) int32, filled.
     """
-    for block in range(len(edges) - 1):
-        for i in range(edges[block], edges[block + 1] + 1):
+    for block in range(first, last):
+        for i in range(edges[block] + 1, edges[block + 1]):
             up_to[i] = most_behind[block] + match * (i - edges[block])
             from_on[i] = most_ahead[block + 1] + match * (edges[block + 1] - i)
-    for block in range(len(edges)):
-        up_to[edges[block]], from_on[edges[block]] = most_behind[block], most_ahead[block]
+        for edge in (block, block + 1):
+            up_to[edges[edge]], from_on[edges[edge]] = most_behind[edge], most_ahead[edge]
 
 
 def _limits(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead: np.ndarray) -> Limits:
@@ -254,11 +267,24 @@ def _limits(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead:
     every = max(1, rows // int(edges[1]))
     at_behind, at_ahead = (no_heights(edges[every:-1:every], columns, m) for _ in range(2))
     most_behind, most_ahead = np.zeros(len(edges), np.int64), np.zeros(len(edges), np.int64)
-    _edge_values(
-        grid, behind, ahead, matrix.need, most_behind, most_ahead, every, columns, at_behind.values, at_ahead.values
-    )  # fmt: skip
+    most_ahead[0], most_behind[-1] = (
+        np.max(values[its], where=grid.alive[its], initial=0)
+        for values, its in ((ahead, slice(*grid.begin[:2])), (behind, slice(*grid.begin[-2:])))
+    )
+
     up_to, from_on = np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
-    _by_row(edges, costs.match, most_behind, most_ahead, up_to, from_on)
+
+    def fill_edges(blocks: tuple[int, int]) -> None:
+        _edge_values(
+            grid, behind, ahead, matrix.need, *blocks, most_behind, most_ahead, every, columns, at_behind.values,
+            at_ahead.values,
+        )  # fmt: skip
+
+    def fill_rows(blocks: tuple[int, int]) -> None:
+        _by_row(edges, costs.match, *blocks, most_behind, most_ahead, up_to, from_on)
+
+    for fill, blocks in ((fill_edges, len(grid.low) - 1), (fill_rows, len(grid.low))):
+        map_threads(fill, even_ranges(blocks, matrix.threads), matrix.threads)
     low, high = np.empty(len(grid.low), np.int64), np.empty(len(grid.low), np.int64)
     _find_hulls(grid, low, high)
     begins = np.arange(0, n + 1, matrix.per_interval)

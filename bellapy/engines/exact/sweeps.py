@@ -18,6 +18,7 @@ from bellapy.engines.exact.band import EVERY as EVERY_LINE
 from bellapy.engines.exact.band import BandSweep, is_connected
 from bellapy.engines.exact.cpu import Bounds, Sweep, Task
 from bellapy.engines.exact.line_state import ROWS
+from bellapy.engines.exact.narrow import find_none
 from bellapy.params.exact import GPU_CELLS
 from bellapy.report.log import logger
 from bellapy.report.run_report import Devices
@@ -64,10 +65,6 @@ def _tell_nobody(stage: str, share: float) -> None:
     pass
 
 
-def _find_none() -> None:
-    return None
-
-
 def _do_nothing(known: int) -> None:
     pass
 
@@ -96,16 +93,15 @@ class Sweeper(NamedTuple):
     """What sweeps may use.
 
     budget : bytes for special rows.  journal : keeps their states.  watch : is told the stage and the share of it that is
-    done.  find_devices : says where GPUs note what they do, or None: they are not used.  It is asked when a lower bound is
-    known: GPUs take a while to start.  beside : is told the score that is known when GPUs begin to sweep, to begin
-    other work for the CPU.
+    done.  find_devices : says where GPUs note what they do, or None: they are not used.  It is asked late, since GPUs take a
+    while to start.  beside : is told the score that is known when GPUs begin to sweep, to begin other work for the CPU.
     """
 
     threads: int = 1
     budget: int = 1 << 28
     journal: Journal | None = None
     watch: Watch = _tell_nobody
-    find_devices: Callable[[], Devices | None] = _find_none
+    find_devices: Callable[[], Devices | None] = find_none
     beside: Callable[[int], object] = _do_nothing
 
     @property

@@ -40,8 +40,6 @@ from bellapy.engines.exact.strips import (
 )
 
 DIRECT_MOVES = 1 << 26  # strips that need up to so many are traced at once, larger ones cut by a sweep of their own
-MOVES_AHEAD = 1 << 24  # the same for what is traced ahead: larger strips are left to the walk that is known to be right
-WINDOW_MOVES = 1 << 22  # the same for strips between windows
 WINDOW_RUNS = 1 << 15  # of a stretch between windows
 DIRECT_ROWS = 64
 SUB_SIZE = 32  # of the tiles of such a sweep
@@ -116,23 +114,23 @@ class _Walker(NamedTuple):
     rows: list[int]
     start: Cell
 
-    def step(self, k: int, begin: Cell, most: int | None = None) -> Step:
-        """Walk up to rows[k]; most : moves beyond which this is not done, but LostPath is raised."""
+    def step(self, k: int, begin: Cell) -> Step:
+        """Walk up to rows[k]."""
         row, scores, runs = self.rows[k], self.space.scores, Runs()
         if k:
             top = _with_border(scores, row, Top(*self.special.get(row, self.start.column, begin)))
         else:
             above = end_borders(scores, 0, begin.column).top
             top = Top(0, above, above - np.int32(scores.first))
-        return Step(begin, runs, _cross(self.space, row, top, begin, runs, most))
+        return Step(begin, runs, _cross(self.space, row, top, begin, runs))
 
-    def walk(self, stretch: range, begin: Cell, steps: list[Step], most: int | None = None) -> None:
-        """Add the steps from a cell to the rows of a stretch to `steps`; most : as above."""
+    def walk(self, stretch: range, begin: Cell, steps: list[Step]) -> None:
+        """Add the steps from a cell to the rows of a stretch to `steps`."""
         while stretch:
             found = self._steps_by_windows(stretch, begin)
             steps += found
             if len(found) < len(stretch):
-                steps.append(self.step(stretch[len(found)], found[-1].end if found else begin, most))
+                steps.append(self.step(stretch[len(found)], found[-1].end if found else begin))
             stretch, begin = stretch[len(found) + 1 :], steps[-1].end
 
     def walk_ahead(self, stretch: range) -> list[Step]:
@@ -140,7 +138,7 @@ class _Walker(NamedTuple):
         begin = self._begin(stretch[0] + 1)
         steps: list[Step] = []
         try:
-            self.walk(stretch if begin.column <= self.start.column else stretch[:0], begin, steps, MOVES_AHEAD)
+            self.walk(stretch if begin.column <= self.start.column else stretch[:0], begin, steps)
         except LostPath:
             pass
         return steps
@@ -180,7 +178,7 @@ class _Walker(NamedTuple):
         if windows is None or not n:
             return []
         walked = Walked(np.empty((n, 4), np.int64), np.empty(WINDOW_RUNS, np.uint32), np.empty(n, np.int64))
-        moves = self.space.rooms.take(WINDOW_MOVES)
+        moves = self.space.rooms.take(DIRECT_MOVES)
         raised, at = raised_scores(scores, moves.dtype), stretch[0] - 1
         n = walk_windows(self.space.query, self.space.target, windows, at, begin, scores, raised, moves, walked)
         self.space.rooms.give_back(moves)
@@ -215,10 +213,10 @@ def trace_path(space: Space, sweep: Sweep, start: Cell, watch: Callable[[float],
 
 
 def _walks_ahead(walker: _Walker, stretches: list[range], threads: int) -> Iterator[list[Step]]:
-    """What is walked ahead of each stretch; nothing by one thread."""
+    """What is walked ahead of each stretch, all of them as soon as threads are free; nothing by one thread."""
     if threads <= 1:
         return repeat([], len(stretches))
-    return map_in_order(walker.walk_ahead, stretches, min(threads, THREADS))
+    return map_in_order(walker.walk_ahead, stretches, min(threads, THREADS), begun_ahead=len(stretches))
 
 
 def _with_border(scores: Scores, row: int, top: Top) -> Top:
@@ -230,12 +228,10 @@ def _with_border(scores: Scores, row: int, top: Top) -> Top:
     return Top(0, high, gap)
 
 
-def _cross(space: Space, row: int, top: Top, end: Cell, runs: Runs, most: int | None = None) -> Cell:
-    """Trace from `end` up to `row`, whose scores are known; most : as above."""
+def _cross(space: Space, row: int, top: Top, end: Cell, runs: Runs) -> Cell:
+    """Trace from `end` up to `row`, whose scores are known."""
     top = top.cut(end.column)
     strip = find_strip(space.scores, row, top, end)
-    if most is not None and n_moves(strip) > most:
-        raise LostPath(f"too far from row {row} to row {end.row}, column {end.column}")
     if n_moves(strip) <= DIRECT_MOVES or end.row - row <= DIRECT_ROWS:
         return _trace_strip(space, strip, top, end, runs)
     return _divide(space, strip, top, end, runs)

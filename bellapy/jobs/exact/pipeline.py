@@ -174,7 +174,7 @@ def align_strands(
     best: Found | None = None
 
     def bound_second(known: int) -> Region:
-        return bound_above(pair.oriented(strands[1]), pair.target, scores, params.mode, known, threads, on_gpu=True)
+        return bound_above(pair.oriented(strands[1]), pair.target, scores, params.mode, known, threads, find_devices)
 
     def begin_second(known: int) -> None:
         if best is None and not early and len(strands) > 1 and threads >= EARLY_THREADS:

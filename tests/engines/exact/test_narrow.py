@@ -91,7 +91,9 @@ def test_bounds_hold_in_every_cell(pair, scores, is_global, less, way, threads, 
     n, m = len(query), len(target)
     whole = bounds.whole(n, m)
     unmatched = np.array([(i, i + rows, d, d + more) for i, rows, d, more in stretches], np.int64).reshape(-1, 4)
-    matrix = narrow.Matrix(query, target, scores, known, is_global, bounds.BLOCK, threads, way == "large blocks", unmatched)
+    matrix = narrow.Matrix(
+        query, target, scores, known, is_global, bounds.BLOCK, threads, lambda: way == "large blocks", unmatched
+    )
     with pytest.MonkeyPatch.context() as patch:
         if way == "words":
             patch.setattr(narrow, "PASSES", 0)
@@ -151,7 +153,7 @@ def test_alignments_within_such_bounds_are_optimal(pair, scores, mode, threads):
 def test_large_blocks_are_enough_for_a_gpu_unless_much_is_left_or_all_may_go(monkeypatch, on_gpu, worth, most, is_enough):
     monkeypatch.setattr(narrow, "GPU_WORTH", worth)
     codes, whole = np.zeros(300, np.uint8), bounds.whole(300, 300)
-    matrix = narrow.Matrix(codes, codes, Scores(), 100, False, bounds.BLOCK, 1, on_gpu)
+    matrix = narrow.Matrix(codes, codes, Scores(), 100, False, bounds.BLOCK, 1, lambda: on_gpu)
     grid = grid_cuts.first_grid(whole.first, whole.last, bounds.BLOCK, matrix.shape, 64, 8)
     ahead = np.full(len(grid.alive), most)
     ahead[0], grid.alive[0] = 1000, False

@@ -153,7 +153,7 @@ class Results(NamedTuple):
 
     found : (n_strips, WARP, 3) int32: score, row and column of the best cell of each lane.
     reach : (n_strips, 2) int32: first column and the one after the last, of those computed.  n_cells : (n_strips,) int64.
-    last_row, last_column : (columns + 1,), (rows + 1,) int32.
+    last_row, last_column : (columns + 1,), (rows + 1,) int32; a cell each if they are not wanted.
     rows : (any, 2) int32, H and F of kept rows.  marks : (any, groups of columns) int32, the highest H of some rows.
     """
 

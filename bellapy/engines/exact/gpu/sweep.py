@@ -172,8 +172,9 @@ class GpuSweep:
         for array in (rows, marks):
             fill_bytes(array, EMPTY_BYTE, stream)
         found, reach = np.full((n_strips, WARP, 3), NONE, np.int32), np.tile(np.array([m, 0], np.int32), (n_strips, 1))
+        last_row, last_column = (full(NONE, k + 1 if matrix.ends else 1) for k in (m, n))
         results = Results(
-            sent(found), sent(reach), full(0, n_strips, dtype=np.int64), full(NONE, m + 1), full(NONE, n + 1), rows, marks
+            sent(found), sent(reach), full(0, n_strips, dtype=np.int64), last_row, last_column, rows, marks
         )  # fmt: skip
         stream.synchronize()
         return _Part(device, worker, matrix, traffic, results)
