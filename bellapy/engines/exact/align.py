@@ -279,13 +279,13 @@ def _align_back(
         raise AssertionError(f"forth {score}, back {found}")
     if not with_path:
         return Reached(found, n, m)
-    runs = _trace(region, sweep, Cell(row, column, False, found), sweeper)
+    runs = _trace(sweep, Cell(row, column, False, found), sweeper)
     _check_path(pair, n - row, m - column, runs, (found, n, m))
     return Alignment(found, n - row, n, m - column, m, runs)
 
 
-def _trace(region: Region, sweep: Any, start: Cell, sweeper: Sweeper) -> np.ndarray:
-    """The path from a cell to the corner of the backward matrix; region : of the matrix forth."""
+def _trace(sweep: Any, start: Cell, sweeper: Sweeper) -> np.ndarray:
+    """The path from a cell to the corner of the backward matrix."""
 
     def watch(share: float) -> None:
         sweeper.watch("path", share)
@@ -293,9 +293,7 @@ def _trace(region: Region, sweep: Any, start: Cell, sweeper: Sweeper) -> np.ndar
     if isinstance(sweep, BandSweep):
         return sweep.trace(start.row, start.column, start.score, watch, sweeper.threads)
     query, target, scores = sweep.task.query, sweep.task.target, sweep.task.scores
-    both = (region.rows, len(query)), (region.columns, len(target))
-    rows, columns = (Gains(-gains.end[k::-1], -gains.start[k::-1]) for gains, k in both)
-    return trace_path(Space(query, target, rows, columns, scores, Rooms(scores)), sweep, start, watch, sweeper.threads)
+    return trace_path(Space(query, target, scores, Rooms(scores)), sweep, start, watch, sweeper.threads)
 
 
 def _border_end(sweep: Sweep, n: int, score: int | None = None) -> tuple[int, int, int]:

@@ -217,15 +217,15 @@ def _affordable(unmatched: np.ndarray, most: int) -> np.ndarray:
 
 
 @njit
-def _edge_values(grid, behind, ahead, need, first, last, most_behind, most_ahead, every, columns, at_behind, at_ahead):
+def _edge_values(grid, behind, ahead, need, blocks, most_behind, most_ahead, every, at_behind, at_ahead):
     """The most that is gained up to each row between blocks, and from it on, by paths that gain `need` or more in all.
 
-    grid, behind, ahead : as in `mark_alive`.  first, last : blocks whose last rows are meant, the latter excluded.
-    most_behind, most_ahead : (blocks + 1,) int64, zeros, filled.
-    every : blocks between rows that have Heights.  columns : of a group.  at_behind, at_ahead : values, NONE, filled.
+    grid, behind, ahead : as in `mark_alive`.  blocks : the first one whose last row is meant, and the one after the last.
+    most_behind, most_ahead : (blocks + 1,) int64, zeros, filled.  every : blocks between rows that have Heights.
+    at_behind, at_ahead : Heights whose values are NONE, filled.
     """
-    last_group = at_behind.shape[1] - 1
-    for block in range(first, last):
+    columns, last_group = at_behind.columns, at_behind.values.shape[1] - 1
+    for block in range(blocks[0], blocks[1]):
         at, after = grid.begin[block], grid.begin[block + 1]
         shift = grid.low[block + 1] - grid.low[block]
         for b in range(max(0, shift), after - at):
@@ -241,8 +241,8 @@ def _edge_values(grid, behind, ahead, need, first, last, most_behind, most_ahead
                 continue
             row = (block + 1) // every - 1
             for g in range(max(0, column) // columns, min(last_group, (column + grid.width - 1) // columns) + 1):
-                at_behind[row, g] = max(at_behind[row, g], behind[at + b])
-                at_ahead[row, g] = max(at_ahead[row, g], ahead[other])
+                at_behind.values[row, g] = max(at_behind.values[row, g], behind[at + b])
+                at_ahead.values[row, g] = max(at_ahead.values[row, g], ahead[other])
 
 
 @njit
@@ -275,10 +275,7 @@ def _limits(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead:
     up_to, from_on = np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
 
     def fill_edges(blocks: tuple[int, int]) -> None:
-        _edge_values(
-            grid, behind, ahead, matrix.need, *blocks, most_behind, most_ahead, every, columns, at_behind.values,
-            at_ahead.values,
-        )  # fmt: skip
+        _edge_values(grid, behind, ahead, matrix.need, blocks, most_behind, most_ahead, every, at_behind, at_ahead)
 
     def fill_rows(blocks: tuple[int, int]) -> None:
         _by_row(edges, costs.match, *blocks, most_behind, most_ahead, up_to, from_on)

@@ -166,6 +166,64 @@ def _joined(top, left, above, gaps, costs):
 
 
 @njit
+def _whole_part(query, target, strip, top, costs, raised, cell):
+    """All of a strip as Sides and a Part; parameters as of `walk_strip`.  cell : the cells' dtype."""
+    n, m = strip.end_row - strip.row, strip.end_column - strip.left
+    first = costs.gap_open + costs.gap_extend
+    above, gaps = np.empty(m + 1, np.int32), np.empty(m + 1, np.int32)
+    _joined(top, strip.left, above, gaps, costs)
+    down, down_gap = np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
+    for k in range(n + 1):
+        border = costs.gap_open + costs.gap_extend * (strip.row + k) if strip.row + k else 0
+        down[k] = -border if strip.left == 0 else -first * k
+        down_gap[k] = down[k] - first
+    rows, columns = np.full(n + 1 + LANES, BEYOND_QUERY, cell), np.full(m + 1 + LANES, BEYOND_TARGET, cell)
+    for k in range(n):
+        rows[k + 1] = query[strip.row + k]
+    for k in range(m):
+        columns[m - 1 - k] = target[strip.left + k]
+    by_row, by_column = n + 1 + LANES, m + 1 + LANES
+    d = Differences(np.zeros(by_row, cell), np.zeros(by_row, cell), np.zeros(by_column, cell), np.zeros(by_column, cell))
+    d.x[m] = gaps[0] - above[0] + first  # a gap may cross the row in its first column, too
+    begin, zero = strip.left - strip.row, np.int64(0)
+    part = Part(
+        Codes(rows, columns), d, zero, zero, zero, np.int64(above[0]), n, m, begin - strip.high, begin - strip.low
+    )  # fmt: skip
+    return Sides(raised, first, above, gaps, down, down_gap), part
+
+
+@njit
+def scores_between(query, target, strip, top, costs, raised, cells, row):
+    """Scores of a row between a strip's own and its end, where they are computed: (2, columns) int32, H and F for the row
+    below; and the first column, which is not that of the left border.
+
+    cells : (any,) in the cells' type.  row : its number.  The others as of `walk_strip`.
+    """
+    sides, part = _whole_part(query, target, strip, top, costs, raised, cells.dtype)
+    scores, high, row = np.full((2, part.column + 1), NONE, np.int32), np.int64(NONE), row - strip.row
+    begin, end = part.column + 1, 0
+    for line in range(1, part.row + part.column + 1):
+        first, last, score = advance(sides, part, line, cells[:0], 0)
+        d, skip, place = part.d, first - part.low, part.column - line  # of row 0
+        column = line - row
+        if first <= row <= last and 0 < column <= part.column:
+            if row < last and column == end:  # the one before is known, and as high as the difference says
+                high += np.int64(d.v[place + row]) - sides.first
+            else:
+                high = np.int64(score)
+                for i in range(first, row):
+                    high += np.int64(d.u[i + 1 - part.low]) - np.int64(d.v[place + i])
+            scores[0, column], scores[1, column] = high, high - sides.first + np.int64(d.x[place + row])
+            begin, end = min(begin, column), column + 1
+        elif begin < end:
+            break
+        its_d = Differences(d.u[skip:], d.y[skip:], d.v, d.x)
+        codes = Codes(part.codes.query[skip:], part.codes.target)
+        part = Part(codes, its_d, line, first, last, score, part.row, part.column, part.least, part.most)
+    return scores[:, begin:end].copy(), strip.left + begin
+
+
+@njit
 def walk_strip(query, target, strip, top, in_gap, costs, raised, moves):
     """Compute a strip, and walk back from its end to its row, or along column 0.
 
@@ -183,27 +241,11 @@ def walk_strip(query, target, strip, top, in_gap, costs, raised, moves):
     query bases out; (n,) uint32 runs.
     """
     n, m = strip.end_row - strip.row, strip.end_column - strip.left
-    cell, first = moves.dtype, costs.gap_open + costs.gap_extend
-    above, gaps = np.empty(m + 1, np.int32), np.empty(m + 1, np.int32)
-    _joined(top, strip.left, above, gaps, costs)
-    down, down_gap = np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
-    for k in range(n + 1):
-        border = costs.gap_open + costs.gap_extend * (strip.row + k) if strip.row + k else 0
-        down[k] = -border if strip.left == 0 else -first * k
-        down_gap[k] = down[k] - first
-    rows, columns = np.full(n + 1 + LANES, BEYOND_QUERY, cell), np.full(m + 1 + LANES, BEYOND_TARGET, cell)
-    for k in range(n):
-        rows[k + 1] = query[strip.row + k]
-    for k in range(m):
-        columns[m - 1 - k] = target[strip.left + k]
-    by_row, by_column = n + 1 + LANES, m + 1 + LANES
-    d = Differences(np.zeros(by_row, cell), np.zeros(by_row, cell), np.zeros(by_column, cell), np.zeros(by_column, cell))
-    d.x[m] = gaps[0] - above[0] + first  # a gap may cross the row in its first column, too
-    begin = strip.left - strip.row
-    part = Part(Codes(rows, columns), d, 0, 0, 0, np.int64(above[0]), n, m, begin - strip.high, begin - strip.low)
-    score = advance(Sides(raised, first, above, gaps, down, down_gap), part, n + m, moves, by_row)[2]
+    sides, part = _whole_part(query, target, strip, top, costs, raised, moves.dtype)
+    width = n + 1 + LANES
+    score = advance(sides, part, n + m, moves, width)[2]
     out = np.empty(n + m + 1, np.uint32)
-    of_lines = moves[: (n + m) * by_row].reshape((n + m, by_row))
+    of_lines = moves[: (n + m) * width].reshape((n + m, width))
     n_runs, i, j, at = walk_back(of_lines, 0, 0, n, m, IN_QUERY if in_gap else AT_CELL, out)
     return score, i, j, at == IN_QUERY, out[:n_runs].copy()
 

@@ -22,11 +22,10 @@ import numpy as np
 from bellapy.compute.runs import QUERY_ALONE, TARGET_ALONE
 from bellapy.compute.threads import map_in_order
 from bellapy.engines.exact.band import cell_type, raised_scores
-from bellapy.engines.exact.bounds import Gains
-from bellapy.engines.exact.cpu import Borders, Bounds, Sweep, Task, end_borders
+from bellapy.engines.exact.cpu import Sweep, end_borders
 from bellapy.engines.exact.line_paths import Walked
 from bellapy.engines.exact.path import Runs
-from bellapy.engines.exact.rule import NONE, Scores
+from bellapy.engines.exact.rule import Scores
 from bellapy.engines.exact.strips import (
     Cell,
     LostPath,
@@ -35,15 +34,13 @@ from bellapy.engines.exact.strips import (
     Windows,
     find_strip,
     n_moves,
+    scores_between,
     walk_strip,
     walk_windows,
 )
 
-DIRECT_MOVES = 1 << 26  # strips that need up to so many are traced at once, larger ones cut by a sweep of their own
+DIRECT_MOVES, DIRECT_ROWS = 1 << 26, 64  # a strip that needs more moves, and has more rows, is cut in two
 WINDOW_RUNS = 1 << 15  # of a stretch between windows
-DIRECT_ROWS = 64
-SUB_SIZE = 32  # of the tiles of such a sweep
-SUB_EVERY = 512
 STRETCH = 16  # strips that are traced ahead by one thread
 THREADS = 8  # more of them would wait for Python most of the time
 
@@ -68,15 +65,10 @@ class Rooms:
 
 
 class Space(NamedTuple):
-    """A backward matrix: codes from the alignment's end on, and bounds along them (Gains of the backward sequences).
-
-    rooms : for what is traced.
-    """
+    """A backward matrix: codes from the alignment's end on.  rooms : for what is traced."""
 
     query: np.ndarray
     target: np.ndarray
-    rows: Gains
-    columns: Gains
     scores: Scores
     rooms: Rooms
 
@@ -253,43 +245,9 @@ def _trace_strip(space: Space, strip: Strip, top: Top, end: Cell, runs: Runs) ->
 
 
 def _divide(space: Space, strip: Strip, top: Top, end: Cell, runs: Runs) -> Cell:
-    """Cut a strip by special rows of its own, and cross their strips."""
-    row, left = strip.row, max(0, min(top.first, strip.row + strip.low) - 1)
-    sweep = Sweep(_strip_task(space, strip, top, end, left))
-    sweep.run()
-    special = sweep.special_rows()
-    for between in reversed(special.rows[special.rows < end.row - row].tolist()):
-        first, high, gap = special.get(between, end.column - left, end)
-        its_top = _with_border(space.scores, row + between, Top(first + left, high, gap))
-        end = _cross(space, row + between, its_top, end, runs)
-    return _cross(space, row, top, end, runs)
-
-
-def _strip_task(space: Space, strip: Strip, top: Top, end: Cell, left: int) -> Task:
-    """The matrix of rows row..end.row and columns left..end.column."""
-    row, low, high = strip.row, strip.low, strip.high
-    n, m = end.row - row, end.column - left
-    scores, (first, high_above, gap_above) = space.scores, top
-    top_scores, top_gaps = np.full(m + 1, NONE, np.int32), np.full(m + 1, NONE, np.int32)
-    skip = max(0, left - first)
-    at = first + skip - left
-    top_scores[at : at + len(high_above) - skip] = high_above[skip:]
-    top_gaps[at : at + len(gap_above) - skip] = gap_above[skip:]
-    left_scores = np.full(n + 1, NONE, np.int32)
-    if left == 0:
-        left_scores = -scores.gap(np.arange(row, end.row + 1)).astype(np.int32)
-    left_scores[0] = top_scores[0]
-    borders = Borders(top_scores, top_gaps, left_scores, np.maximum(NONE, left_scores - scores.first).astype(np.int32))
-    rows = space.rows.end[end.row] - space.rows.start[row : end.row + 1]
-    columns = space.columns.end[end.column] - space.columns.start[left : end.column + 1]
-    begin = row + np.arange(0, n, SUB_SIZE)
-    every = min(SUB_EVERY, n // 2 // SUB_SIZE * SUB_SIZE)
-    bounds = Bounds(
-        rows.astype(np.int32), columns.astype(np.int32),
-        np.clip(begin + low - left, 0, m).astype(np.int32),
-        np.clip(begin + SUB_SIZE + high - left, 0, m).astype(np.int32),
-    )  # fmt: skip
-    return Task(
-        space.query[row : end.row], space.target[left : end.column], scores, borders, bounds,
-        end.score - (scores.gap_open if end.in_gap else 0), False, False, SUB_SIZE, every,
-    )  # fmt: skip
+    """Cut a strip by a row in the middle, and cross both parts."""
+    row, scores, cells = (strip.row + end.row) // 2, space.scores, np.zeros(0, cell_type(space.scores))
+    raised = raised_scores(scores, cells.dtype)
+    (high, gap), first = scores_between(space.query, space.target, strip, top, scores, raised, cells, row)
+    end = _cross(space, row, _with_border(scores, row, Top(int(first), high, gap)), end, runs)
+    return _cross(space, strip.row, top, end, runs)

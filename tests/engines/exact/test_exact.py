@@ -355,8 +355,23 @@ def test_a_path_is_the_same_by_windows_of_rows(width, threads, monkeypatch):
     assert sum(reached) > 3 * 15 and (min(reached) < 5)
 
 
-def test_strips_are_cut_until_they_fit(monkeypatch):
-    """With hardly any room for moves and for special rows the path is the same."""
+@settings(max_examples=EXAMPLES or 25, deadline=None)
+@given(pairs(900), st.sampled_from(SCORES), st.sampled_from(MODES), st.sampled_from([100, 20_000]), st.sampled_from([1, 3]))
+def test_strips_are_cut_until_they_fit(pair, scores, mode, moves, threads):
+    """With hardly any room for moves the path is the same."""
+    with swept("tiles"):
+        expected, _ = align_one(*pair, scores, mode)
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in (("DIRECT_MOVES", moves), ("DIRECT_ROWS", 2)):
+                patch.setattr(trace, name, value)
+            found, _ = align_one(*pair, scores, mode, sweeper=sweeps.Sweeper(threads))
+    assert (found is None) == (expected is None)
+    if found:
+        assert_same(found, expected)
+
+
+def test_lines_and_strips_are_cut_until_they_fit(monkeypatch):
+    """With hardly any room for moves, special rows and kept lines the path is the same."""
     query, target = related(2, 5000, 0.1, 3000)
     for mode in MODES:
         expected, _ = align_one(query, target, DEFAULT, mode)
