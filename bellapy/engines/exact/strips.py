@@ -203,7 +203,7 @@ def scores_between(query, target, strip, top, costs, raised, cells, row):
     scores, high, row = np.full((2, part.column + 1), NONE, np.int32), np.int64(NONE), row - strip.row
     begin, end = part.column + 1, 0
     for line in range(1, part.row + part.column + 1):
-        first, last, score = advance(sides, part, line, cells[:0], 0)
+        first, last, score = advance(sides, part, line, cells[:0], np.int64(0))
         d, skip, place = part.d, first - part.low, part.column - line  # of row 0
         column = line - row
         if first <= row <= last and 0 < column <= part.column:
