@@ -23,7 +23,9 @@ from bellapy.engines.exact.rule import Scores
 HALF_WIDTH = 32  # columns on either side of the chain
 LOOK_BACK = 500  # segments that a chain's next one may follow
 EXTRA = 3, 5  # bases of k-mers beyond log4 of the longer sequence
-NEAR = 64  # bases between two segments that are taken for related; beyond, each costs half as much as in a gap
+NEAR = 64  # bases between two segments that are taken for related; beyond, each costs half as much as in a gap,
+CLOSE, LOOKED_AT, ALIKE = 2048, 32, 20  # unless there are no more, and beside both segments most of so many are the same
+WORTH = 1000  # a chain is joined to another one if it adds more than such a part of that one's score
 FILLED = 1 << 28  # cells that may be computed between two segments, on either side of the way along the diagonal
 LONG = 1 << 12  # rows between two segments, at least, through which there are too many ways that promise the same,
 ASIDE = 2  # and how many times fewer diagonals beside the segments' these may take
@@ -47,11 +49,23 @@ class Guess(NamedTuple):
 
 
 @njit
-def _chain(segments, scores, score, before):
+def _are_alike(query, target, i, j):
+    """Whether most of the LOOKED_AT bases from (i, j) on are the same; query, target : (any,) uint8 codes."""
+    same = 0
+    for x in range(LOOKED_AT):
+        same += query[i + x] == target[j + x]
+    return same >= ALIKE
+
+
+@njit
+def _chain(query, target, segments, scores, score, before):
     """The best chain's last segment, -1 for none.
 
-    segments : (n, 4) int64, as `find_segments` has them.  scores : Scores.
+    query, target : (any,) uint8 codes.  segments : (n, 4) int64, as `find_segments` has them.  scores : Scores.
     score, before : (n,) int64, filled: of the best chain that ends with each segment; the one that it follows, -1 for none.
+
+    In arrays of repeats few words are unique.  There what lies between two segments is related if bases beside both are the
+    same.
     """
     match, mismatch, gap_open, gap_extend = scores
     best = -1
@@ -60,15 +74,20 @@ def _chain(segments, scores, score, before):
         own = match * segments[s, 3]
         score[s], before[s] = own, -1
         for p in range(s - 1, max(-1, s - LOOK_BACK - 1), -1):
-            down = i - segments[p, 2]
-            across = j - (segments[p, 1] + segments[p, 2] - segments[p, 0])
+            end_i, end_j = segments[p, 2], segments[p, 1] + segments[p, 2] - segments[p, 0]
+            down, across = i - end_i, j - end_j
             overlap = max(0, -min(down, across))
             if overlap >= segments[s, 3] or segments[p, 1] >= j or segments[p, 0] >= i:
                 continue
-            down, across = max(0, down), max(0, across)
-            apart, between = abs((j - i) - (segments[p, 1] - segments[p, 0])), min(down, across)
-            cost = match * overlap + (gap_open + gap_extend * apart if apart else 0)
-            cost += match - mismatch + max(0, between - NEAR) * gap_extend // 2
+            between = max(0, min(down, across) - NEAR)
+            apart = abs((j - i) - (segments[p, 1] - segments[p, 0]))
+            cost = match * overlap + match - mismatch + (gap_open + gap_extend * apart if apart else 0)
+            if score[p] - cost + own <= score[s]:
+                continue
+            if between:
+                alike = between <= CLOSE and _are_alike(query, target, end_i, end_j)
+                if not (alike and _are_alike(query, target, i - LOOKED_AT, j - LOOKED_AT)):
+                    cost += between * gap_extend // 2
             if score[p] - cost + own > score[s]:
                 score[s], before[s] = score[p] - cost + own, p
         if best < 0 or score[s] > score[best]:
@@ -115,10 +134,33 @@ def find_chain(query: np.ndarray, target: np.ndarray, scores: Scores, threads: i
 
 
 def _find_chain(query, target, scores: Scores, k: int, bits: int, threads: int) -> tuple[int, np.ndarray]:
-    """Score and segments of the best chain."""
+    """Score and segments of the best chain, joined with those before and after it that are worth the gap between.
+
+    However many bases lie there: their alignment tells whether they are related.
+    """
     segments = find_segments(query, target, k, bits, threads)
+    ends = segments[:, 1] + segments[:, 2] - segments[:, 0]
+    total, chain = _best_chain(query, target, segments, scores)
+    for after in (False, True) if len(chain) else ():
+        while True:
+            i, j, end, _ = chain[-1 if after else 0]
+            if after:
+                there = (segments[:, 0] >= end) & (segments[:, 1] >= j + end - i)
+            else:
+                there = (segments[:, 2] <= i) & (ends <= j)
+            score, more = _best_chain(query, target, segments[there], scores)
+            x, y = more[0 if after else -1, :2] if len(more) else (i, j)
+            gain = score - int(scores.gap(abs((y - x) - (j - i))))
+            if gain <= total // WORTH:
+                break
+            total, chain = total + gain, np.concatenate((chain, more) if after else (more, chain))
+    return total, chain
+
+
+def _best_chain(query, target, segments: np.ndarray, scores: Scores) -> tuple[int, np.ndarray]:
+    """Score and segments of the best chain."""
     score, before = np.zeros(len(segments), np.int64), np.zeros(len(segments), np.int64)
-    chain, s = [], _chain(segments, scores, score, before)
+    chain, s = [], _chain(query, target, segments, scores, score, before)
     best = int(score[s]) if len(segments) else 0
     while s >= 0:
         chain.append(s)

@@ -418,6 +418,22 @@ def test_parts_of_a_table_pair_the_same_words():
                 assert same[:k].all() and same[-k:].all() and k <= matching <= same.sum()
 
 
+@pytest.mark.parametrize("apart", [0.02, 0.002, 0])
+def test_chains_go_on_through_arrays_of_repeats(apart):
+    """Few words of an array are unique, or none; what lies on both sides of it is worth less than its bases would cost."""
+    rng = np.random.default_rng(4)
+
+    def mutated(sequence, rate):
+        return np.where(rng.random(len(sequence)) < rate, rng.integers(0, 4, len(sequence)), sequence).astype(np.uint8)
+
+    unit, sides = rng.integers(0, 4, 171), rng.integers(0, 4, (2, 3000))
+    target = np.concatenate([sides[0], *(mutated(unit, apart) for _ in range(160)), sides[1]]).astype(np.uint8)
+    query = np.concatenate([target[:9000], target[9100:]])
+    query = mutated(query, 0.02)
+    best, _ = align_one(query, target, DEFAULT, "local")
+    assert guess.lower_bound(query, as_target(target), DEFAULT, "local") > 0.99 * best.score > 0.7 * len(query)
+
+
 def test_repeats_without_unique_words_have_a_lower_bound():
     rng = np.random.default_rng(9)
     unit = rng.integers(0, 4, 97).astype(np.uint8)
