@@ -177,7 +177,8 @@ def bound_above(
 def _bound(pair: _Pair, sweeper: Sweeper) -> tuple[Region, tuple[int, int] | None]:
     """Bounds on all alignments that score as much as one that is there; where that one ends, if this is known."""
     guess, first = _begin_bounds(pair, sweeper.threads)
-    return bound_region(*pair, guess.score, sweeper.threads, first, sweeper.find_devices, guess.unmatched), guess.end
+    stretches = guess.unmatched, guess.across
+    return bound_region(*pair, guess.score, sweeper.threads, first, sweeper.find_devices, *stretches), guess.end
 
 
 def _bound_better(pair: _Pair, sweeper: Sweeper, beat: int, early: Region | None) -> Region:

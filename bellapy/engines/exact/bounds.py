@@ -103,7 +103,7 @@ class Region(NamedTuple):
     """What is known of all alignments of a pair that score at least `known`.
 
     rows, columns : Gains along query and target.  corridor : of the query's blocks.  from_start, to_end : whether all
-    begin at the sequences' starts and end at their ends.  limits : what a grid has told.
+    begin at the sequences' starts and end at their ends.  limits : what a grid has told.  most : that any of them scores.
     """
 
     rows: Gains
@@ -114,6 +114,7 @@ class Region(NamedTuple):
     from_start: bool
     to_end: bool
     limits: Limits | None = None
+    most: int = np.iinfo(np.int32).max
 
 
 def _narrow(gains: tuple[Gains, Gains, Corridor], known: int, slack: int, ends: bool, threads: int) -> Corridor:
@@ -132,18 +133,20 @@ def whole_gains(query: np.ndarray, target: np.ndarray, scores: Scores, threads: 
 def bound_region(
     query: np.ndarray, target: np.ndarray, scores: Scores, mode: str, known: int, threads: int = 1,
     first: list[Gains] | None = None, find_gpus: FindGpus = find_none, unmatched: np.ndarray = NONE_UNMATCHED,
+    unmatched_across: np.ndarray = NONE_UNMATCHED,
 ) -> Region:  # fmt: skip
     """Bounds for alignments that score at least `known`, made in rounds as long as they get much tighter.
 
     query, target : uint8 codes.  first : `whole_gains`, if they are there; not for global mode.
-    find_gpus, unmatched : as in Matrix.
+    find_gpus, unmatched : as in Matrix.  unmatched_across : the same of the transposed matrix; if there are any, its bounds
+    narrow the corridor first: only stretches of rows are held by windows.
     """
     n, m = len(query), len(target)
     ends = mode == "global"
     across, down = whole(n, m), whole(m, n)
     if ends:
         across, down = (_band(x, y, y - x, scores, known, c) for x, y, c in ((n, m, across), (m, n, down)))
-    area = across.area(n)
+    area, most = across.area(n), np.iinfo(np.int32).max
     for _ in range(ROUNDS):
         ways = (query, target, across), (target, query, down)
         rows, columns = first or map_threads(lambda way: find_gains(*way, scores, threads), ways, threads)
@@ -152,9 +155,14 @@ def bound_region(
         across, down = map_threads(
             partial(_narrow, known=known, slack=scores.gap_open, ends=ends, threads=threads), both, threads
         )
-        region = Region(rows, columns, across, known, scores.gap_open, ends, ends)
+        region = Region(rows, columns, across, known, scores.gap_open, ends, ends, most=most)
         before, area = area, across.area(n)
         if is_worth(area, n, threads, find_gpus) and upper_bound(region) <= HOPE * known:
+            if len(unmatched_across):
+                other = bound_region(target, query, scores, mode, known, threads, None, find_gpus, unmatched_across)
+                across, down = _both(across, transposed(other.corridor, m, n)), _both(down, other.corridor)
+                most, unmatched_across = upper_bound(other), NONE_UNMATCHED
+                continue
             matrix = Matrix(query, target, scores, known, ends, BLOCK, threads, find_gpus, unmatched)
             return _by_grid(matrix, region)
         if not area or area > PROGRESS * before:
@@ -168,6 +176,7 @@ def upper_bound(region: Region) -> int:
     most = int(min(ahead[0] if region.from_start else ahead.max() for ahead in both))
     if not (region.corridor.first <= region.corridor.last).any():
         return min(most, region.known - 1)
+    most = min(most, region.most)
     return most if region.limits is None else min(most, int(region.limits.ahead.max()))
 
 
@@ -184,6 +193,11 @@ def _by_grid(matrix: Matrix, region: Region) -> Region:
     ways = (query, target, across), (target, query, transposed(across, len(query), len(target)))
     rows, columns = map_threads(lambda way: find_gains(*way, matrix.scores, matrix.threads), ways, matrix.threads)
     return region._replace(rows=rows, columns=columns, corridor=across, limits=limits)
+
+
+def _both(one: Corridor, other: Corridor) -> Corridor:
+    """What lies in two corridors."""
+    return Corridor(np.maximum(one.first, other.first), np.minimum(one.last, other.last))
 
 
 def transposed(corridor: Corridor, n: int, m: int) -> Corridor:

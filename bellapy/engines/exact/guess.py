@@ -29,6 +29,7 @@ WORTH = 1000  # a chain is joined to another one if it adds more than such a par
 FILLED = 1 << 28  # cells that may be computed between two segments, on either side of the way along the diagonal
 LONG = 1 << 12  # rows between two segments, at least, through which there are too many ways that promise the same,
 ASIDE = 2  # and how many times fewer diagonals beside the segments' these may take
+FEW = 64  # how many times more rows there are than columns in one place, at most, if these call for bounds of their own
 PIECE = 1 << 17  # rows of a piece, which are computed side by side
 LOCAL, WHOLE, FROM_START, TO_END = "local", "whole", "from start", "to end"
 """Ways of an alignment through a piece: anywhere in it, from corner to corner, or from or to one of them."""
@@ -41,11 +42,13 @@ class Guess(NamedTuple):
     """The score of an alignment that is there, and the cell where it ends; None if no such cell is known.
 
     unmatched : as in narrow.Matrix, long ones between its chain's segments.
+    across : the same of the transposed matrix, if the chain leaves out many columns in one place.
     """
 
     score: int
     end: tuple[int, int] | None = None
     unmatched: np.ndarray = NONE_UNMATCHED
+    across: np.ndarray = NONE_UNMATCHED
 
 
 @njit
@@ -239,7 +242,8 @@ def guess_best(query: np.ndarray, target: np.ndarray, scores: Scores, mode: str,
         found = _local_best(pieces, best_of, threads)
     else:
         found = Guess(sum(one.score for one in map_threads(lambda piece: best_of(piece, WHOLE), pieces, threads)))
-    return _best(least, found)._replace(unmatched=_unmatched(chain))
+    across = _unmatched_across(chain, n)
+    return _best(least, found)._replace(unmatched=_unmatched(chain), across=across)
 
 
 def _unmatched(chain: np.ndarray) -> np.ndarray:
@@ -248,6 +252,14 @@ def _unmatched(chain: np.ndarray) -> np.ndarray:
     low, high = np.minimum(diagonals[:-1], diagonals[1:]), np.maximum(diagonals[:-1], diagonals[1:])
     aside = (end - begin) // ASIDE
     return np.stack([begin, end, low - aside, high + aside], axis=1)[end - begin >= LONG]
+
+
+def _unmatched_across(chain: np.ndarray, n: int) -> np.ndarray:
+    """Guess.across; n : rows."""
+    diagonals = chain[:, 1] - chain[:, 0]
+    if np.diff(diagonals).max(initial=0) < max(LONG, n // FEW):
+        return NONE_UNMATCHED
+    return _unmatched(np.stack([chain[:, 1], chain[:, 0], chain[:, 2] + diagonals, chain[:, 3]], axis=1))
 
 
 def _best(*guesses: Guess) -> Guess:

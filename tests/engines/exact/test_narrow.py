@@ -147,6 +147,29 @@ def test_alignments_within_such_bounds_are_optimal(pair, scores, mode, threads):
             np.testing.assert_array_equal(found.runs, expected.runs)
 
 
+@settings(max_examples=EXAMPLES or 25, deadline=None)
+@given(pairs(300), st.sampled_from(SCORES), st.booleans(), st.integers(0, 30), st.sampled_from([1, 3]))
+def test_corridors_by_the_transposed_matrix_hold_the_alignment(pair, scores, is_global, less, threads):
+    """Whatever stretches of columns are said to match nothing; and no score is above the bound."""
+    query, target = pair[0], as_target(pair[1])
+    behind, ahead = scores_of_cells(query, target, scores, is_global)
+    best = int(behind[0, -1, -1] if is_global else behind[0].max())
+    known = best - less if is_global else max(1, best - less)
+    mode = "global" if is_global else "local"
+    across = np.array([[0, len(target), -len(target), len(query)], [5, 40, -20, 30]])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(narrow, "WORTH", 0)
+        patch.setattr(narrow, "WIDE", 0)
+        patch.setattr(bounds, "HOPE", 1 << 40)
+        region = bounds.bound_region(query, target, scores, mode, known, threads, unmatched_across=across)
+    if best >= known:
+        assert bounds.upper_bound(region) >= best
+    opened_twice = np.array([0, scores.gap_open, scores.gap_open])[:, None, None]
+    _, rows, columns = np.nonzero(behind + ahead + opened_twice >= known)
+    for block in (rows // bounds.BLOCK, np.maximum(0, rows - 1) // bounds.BLOCK):
+        assert (region.corridor.first[block] <= columns).all() and (columns <= region.corridor.last[block]).all()
+
+
 @pytest.mark.parametrize("on_gpu, worth, most, is_enough", [
     (True, 1 << 40, 160, True), (False, 1 << 40, 160, False), (True, 1 << 10, 160, False), (True, 1 << 40, 110, False)
 ])  # fmt: skip
