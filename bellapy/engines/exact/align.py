@@ -159,10 +159,8 @@ def _align_both_ways(
 
 def _narrowed(pair: _Pair, sweeper: Sweeper, region: Region, score: int, sweep: Any) -> Region:
     """Bounds for the score that the sweep forth has found, where it has been."""
-    if score > region.known and (sweeper.devices or region.limits is not None):  # tighter ones take longer than they save
+    if score > region.known:  # words in what is left would take longer than they save
         region = tightened(region, score, sweeper.threads)
-    elif score > region.known:
-        region = bound_region(*pair, score, sweeper.threads)
     return region._replace(corridor=narrowed(region.corridor, sweep.reach, sweep.task.size))
 
 
