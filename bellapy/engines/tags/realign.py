@@ -188,7 +188,8 @@ def _realign_read(draft, codes, changes, first, n_bases, n_columns, scores, symb
             at = _keep(draft.bases, draft.mates, column, kept, base, mate, symbols, at)
         else:  # a path that is not dearer than the first one has so many gaps in both
             reach = (gaps - abs(n_rows - n_between) + unequal * MISMATCH // GAP_COST) // 2
-            if n_between <= MOST_BASES and (n_rows + 1) * (n_rows + n_between + 2) > len(scores):
+            _, width = _measure_band(n_rows, n_between, reach)
+            if n_between <= MOST_BASES and (n_rows + 1) * (width + 1) > len(scores):
                 return TOO_SMALL
             between = codes[first + column : first + kept]
             at = _align(draft.bases, between, base, n_between, reach, scores, symbols, at, in_vectors)

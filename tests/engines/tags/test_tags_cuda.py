@@ -144,10 +144,21 @@ def test_equals_the_definition(seed, lengths, error, terms, rounds, least):
     check(both_ways, asked, Rule(terms, find_odds([]), rounds, 2, least, TELLING, keep_same))
 
 
-def test_rows_with_large_rectangles_are_done_again(monkeypatch):
-    monkeypatch.setattr(batch_cuda, "CELLS", 12)
+@pytest.mark.parametrize("cells, n_again", [(6, 18), (12, 17), (30, 15), (90, 11), (400, 4)])
+def test_rows_with_large_rectangles_are_done_again(monkeypatch, cells, n_again):
+    """Scores have just the room that a rectangle's band takes: the simulator tells of a write behind it."""
+    inner, again = batch_cuda._Batch._realign_some, []
+
+    def count(batch, order, shape, *rest):
+        if shape[1] == 1:
+            again.append(shape[0])
+        inner(batch, order, shape, *rest)
+
+    monkeypatch.setattr(batch_cuda._Batch, "_realign_some", count)
+    monkeypatch.setattr(batch_cuda, "CELLS", cells)
     both_ways, asked = make(np.random.default_rng(3), [40, 30], 0.6)
     check(both_ways, asked, Rule(Terms(), find_odds([]), 2, 2, 2, TELLING, keep_same))
+    assert sum(again) == n_again
 
 
 def test_what_does_not_fit_at_once_is_done_in_parts(monkeypatch):

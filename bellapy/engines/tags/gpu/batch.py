@@ -35,7 +35,7 @@ BLOCK = WARP if SIMULATED else 64  # threads that have a row each
 RESIDENT = 448  # threads of a processor that realign
 CELLS = 1 << 15  # scores of such a thread; where a rectangle has more, the row is done again with room for all
 ALL_CELLS = MOST_ROWS * MOST_WIDTH
-AGAIN = 512  # rows that are done again at a time
+AGAIN = 512  # rows that are done again at a time: so few that each has a warp to itself
 ROW_BYTES, TEMPLATE_BYTES = 20, 384  # of memory for each column of a pile's rows, and for each column of templates
 LETTER_ROOMS = "letters", "raw", "slots"  # of a consensus that kernels write
 SHARE = 2 * WORKERS  # of the free memory: how many times less a part takes
@@ -289,18 +289,20 @@ class _Batch:
             self._room("scores", 1, np.int16),
         )  # fmt: skip
         resident = BLOCK if SIMULATED else self._worker.device.processors * RESIDENT
-        self._realign_some(self._order(), n_rows, min(resident, n_rows), CELLS, steps, room, fresh)
+        blocks = -(-min(resident, n_rows) // BLOCK)
+        self._realign_some(self._order(), (blocks, BLOCK), CELLS, steps, room, fresh)
         left = np.flatnonzero(self._fetch("ends", fresh.ends)[:n_rows] == TOO_SMALL)
         if len(left):
-            self._realign_some(self._send("order", left), len(left), min(AGAIN, len(left)), ALL_CELLS, steps, room, fresh)
+            self._realign_some(self._send("order", left), (min(AGAIN, len(left)), 1), ALL_CELLS, steps, room, fresh)
 
     def _realign_some(
-        self, order: Any, n: int, threads: int, cells: int, steps: Steps, room: Room, fresh: Rows
+        self, order: Any, shape: tuple[int, int], cells: int, steps: Steps, room: Room, fresh: Rows
     ) -> None:  # fmt: skip
-        blocks = -(-threads // BLOCK)
-        room = room._replace(scores=self._room("scores", blocks * BLOCK * cells, np.int16))
+        """Realign the rows of an order.  shape : blocks, and threads of each; cells : scores of a thread."""
+        blocks, threads = shape
+        room = room._replace(scores=self._room("scores", blocks * threads * cells, np.int16))
         count = self._zeros("count", 1, np.int32)
-        self._launch(rows_kernels.realign_rows, blocks, BLOCK, order, count, self._rows, steps, room, cells, fresh)
+        self._launch(rows_kernels.realign_rows, blocks, threads, order, count, self._rows, steps, room, cells, fresh)
 
     def _choose(self) -> None:
         """Leave out rows of other copies, and those that are too many."""
