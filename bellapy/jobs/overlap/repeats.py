@@ -217,6 +217,8 @@ def judge_bins(offsets, votes, needed, voted, repeat, begin, end, is_repeat, dee
                 share += votes[0, x]
                 n_high += votes[1, x]
             is_deep = n_high > needed * (last - first)
+            if votes[1, b] > 0:  # beside a repeat its own votes tell, not those around it
+                share, n_high = np.int64(votes[0, b]), np.int64(votes[1, b])
             is_repeat[b] = repeat[b] > 0 or (is_deep and share > voted * n_high)
             deep[b] = is_deep
             n_deep += is_deep

@@ -124,7 +124,7 @@ def test_columns_that_link_reads(sizes, upper):
 
 
 @given(st.lists(st.integers(1, 70), min_size=1, max_size=4), st.randoms(use_true_random=False))
-def test_bins_are_judged_by_those_around_them(sizes, random):
+def test_bins_are_judged_by_their_votes_or_by_those_around_them(sizes, random):
     offsets, voted = np.concatenate(([0], np.cumsum(sizes))), 300
     n = int(offsets[-1])
     votes = np.array([[random.choice([0, 0, 0, 900]) for _ in range(n)], [random.randrange(4) for _ in range(n)]], np.uint32)
@@ -136,7 +136,8 @@ def test_bins_are_judged_by_those_around_them(sizes, random):
         for b in range(first, last):
             around = votes[:, max(first, b - WINDOW_BINS // 2) : min(last, b + (WINDOW_BINS + 1) // 2)].astype(int)
             are_deep.append(int(around[1].sum()) > 1.2 * around.shape[1])
-            are_repeats.append(repeat[b] > 0 or (are_deep[-1] and around[0].sum() > voted * around[1].sum()))
+            share, n_high = votes[:, b].astype(int) if votes[1, b] else around.sum(1)
+            are_repeats.append(repeat[b] > 0 or (are_deep[-1] and share > voted * n_high))
         both = [its and own for its, own in zip(are_deep, are_repeats, strict=True)]
         as_a_whole = sum(both) > repeats.WHOLE * sum(are_deep)
         expected = [its or (own and as_a_whole) for its, own in zip(are_repeats, are_deep, strict=True)]
@@ -249,6 +250,15 @@ def test_chimeras_whose_step_is_believed_make_no_repeats(rng):
     sequences += [deep[1000:3000] + text[at : at + 4000], text[at : at + 4000] + deep[2000:]]
     _, profile, links = linked(sequences, 22)
     assert 2 * links.found[REPEAT] < links.found[DEEP] > 3900
+
+
+def test_a_plasmid_may_be_a_third_insertion_element(rng):
+    """The element is a repeat of the chromosome; what lies beside it in the plasmid links reads."""
+    element, rest = random_bases(rng, 1300), random_bases(rng, 60_000)
+    plasmid = random_bases(rng, 1400) + element + random_bases(rng, 1300)
+    text = rest[:30_000] + element + rest[30_000:]
+    _, profile, links = linked(sample_of([(text, 20), (plasmid, 200)], 0.03, mean=5000).sequences, 40)
+    assert links.found[DEEP] > 2400 and links.found[REPEAT] > 1200
 
 
 def test_kmers_that_set_copies_apart(rng):
