@@ -202,7 +202,7 @@ def add_votes(entries, firsts, shares, low, high, bins, votes):
 
 @njit
 def judge_bins(offsets, votes, needed, voted, repeat, begin, end, is_repeat, deep):
-    """is_repeat[b] and deep[b], (n_bins,) bool, by the sums of the votes around each bin, clipped to its read.
+    """is_repeat[b] and deep[b], (n_bins,) bool: deep by the votes around a bin, a repeat by its own, if there are any.
 
     Of reads [begin, end).
     offsets : of a DepthProfile.  votes : of `add_votes`.  needed : k-mers above the bound in a bin of a deep stretch.
