@@ -31,8 +31,9 @@ from bellapy.jobs.overlap.blocks import (
     cut,
     matrix_of,
 )
+from bellapy.jobs.overlap.depth_steps import Bins, bin_of
 from bellapy.jobs.overlap.estimate import DEFAULT_ERROR_RATE
-from bellapy.jobs.overlap.repeats import DEEP_SHARE, Bins, bin_of, judge_depth
+from bellapy.jobs.overlap.repeats import DEEP_SHARE, judge_depth
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import Work
 from bellapy.records import DepthProfile, KmerMatrix

@@ -15,9 +15,9 @@ from bellapy.jobs.overlap import align, candidates, counting, gate, linking, oth
 from bellapy.jobs.overlap import filter as filtering
 from bellapy.jobs.overlap.align import Steps
 from bellapy.jobs.overlap.blocks import COUNTED, KEPT, LAYOUT, SETTINGS, learn_layout
+from bellapy.jobs.overlap.depth_steps import STEP
 from bellapy.jobs.overlap.judging import Judging
 from bellapy.jobs.overlap.linking import APART_KIND, DEEP, REPEAT, Links
-from bellapy.jobs.overlap.repeats import STEP
 from bellapy.jobs.overlap.report import AlignStage, CandidatesStage, CountStage, Estimates, EstimateStage, FilterStage
 from bellapy.jobs.overlap.store import MemoryStore
 from bellapy.jobs.overlap.work import (

@@ -5,17 +5,14 @@ deeper than the others (a plasmid, an organelle, an amplicon, the main organism 
 Where a repeat ends, the depth changes in a step, and all reads across this place show the step.  In a deep molecule the
 depth does not change.
 
-1. A read is mixed if the depth of a kilobase is more than STEP times that of the kilobase beside it, and the lower of the
-   two is no more than that of most stretches.  Steps on a deeper level are those of a deep molecule's own repeats.
-2. The step is believed if the k-mers on its low side lie in mixed reads too: at the joint of a chimera, or where a read was
-   read badly, this read is the only one.
-3. High stretches of mixed reads are repeats.  So are stretches of other reads whose k-mers lie in such stretches: reads
+1. Some reads show where a repeat ends, by a step that others show, too (depth_steps.py).
+2. The high stretches of these reads are repeats.  So are stretches of other reads whose k-mers lie in such stretches: reads
    inside a long repeat show no step themselves.  A read of which most is such is in a long repeat as a whole.  Less of it
    is what a molecule has in common with others, such as an insertion element of a plasmid.  How many of a k-mer's places
-   have to be in high stretches follows from the share of mixed reads: a row of many copies has few ends, but where steps
-   are everywhere, those of chimeras are believed.  One or two reads of a deep molecule say nothing: a chimera whose other
-   part has a repeat is believed, too.
-4. The depth of a read is compared with what is usual, or with its own level where that is far from usual, or a few times
+   have to be in high stretches follows from the share of reads that have some: a row of many copies has few ends, but
+   where steps are everywhere, some joints of chimeras lie beside one.  One or two reads of a deep molecule say nothing:
+   they may be such chimeras.
+3. The depth of a read is compared with what is usual, or with its own level where that is far from usual, or a few times
    higher and that of a molecule.
 
 Reads may be a few times as deep as most, without a step in their depth.
@@ -35,23 +32,29 @@ import numpy as np
 from bellapy.compute.columns import share_runs, sum_runs
 from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.threads import even_ranges, map_threads, shared_by
+from bellapy.jobs.overlap.depth_steps import (
+    LEAST_KMERS,
+    STEP,
+    UNIT,
+    WINDOW_BINS,
+    Bins,
+    bin_of,
+    find_repeats,
+    find_steps,
+    mark_high,
+)
 from bellapy.records import DepthProfile, KmerMatrix
-from bellapy.records.kmers import TABLE_SHIFT, HeldMatrix
-from bellapy.seeding.entries import is_first, place_of
-from bellapy.seeding.kmer_matrix import next_column, next_large, read_at, read_ranges
+from bellapy.records.kmers import HeldMatrix
+from bellapy.seeding.entries import place_of
+from bellapy.seeding.kmer_matrix import next_column, next_large, read_ranges
 
-WINDOW_BINS = 4  # bins of the depth profile: about a kilobase
-STEP = 5.0  # a linear molecule's depth grows from 0 at its end, threefold from one kilobase to the next
-LEAST_KMERS = 8  # in a window; fewer do not show its depth
-COMPANY_PLACES = 1 << 12
-LOOKED_AT = 1 << 18  # bins
-UNIT = 1 << 16  # shares are added up as integers in these units, so that the order of adding does not matter
-BELIEVED = UNIT // 5  # share of mixed reads on the low side of a step
 VOTED = UNIT // 256  # share of places in repeats that makes a stretch one; a row of 150 copies has as many at its ends
-CHIMERAS = UNIT // 20  # so large a share of reads may be chimeras
+CHIMERAS = UNIT // 80
+"""Times the share of reads with such stretches: so large a share may be chimeras.  On genomes full of repeats an array of
+300 kb has a 20th to a 50th, by reads of 6 kb; an organelle has less than a 100th where 3 % of all reads are chimeras."""
 DOUBTED, ONE_IN = 2, 32
-"""Places in repeats of a k-mer that do not count, and at most one in so many of all: these reads may be chimeras with a step
-that was believed, since another one of theirs is real."""
+"""Places in repeats of a k-mer that do not count, and at most one in so many of all: these reads may be chimeras whose step
+was believed, since there is a real one beside it."""
 WHOLE = 0.5  # share of a read's deep bins that are repeats, from which on all are
 DEEP_SHARE = 0.25  # of the k-mers expected to be correct: a stretch with so many above the upper bound is deep
 RAISED = 2.0  # times the usual depth: such reads may be taken for repeats
@@ -59,103 +62,6 @@ LEAST_RAISED = 5  # reads
 CROSSING = 0.03  # share of places on the high side of a step: fewer are chimeras
 MOST_DEEP = 0.25  # share of the bins that are deep; if there are more, it is the upper bound that is wrong
 CLEAN = 0.6  # share of a read's bins with fewer
-
-
-class Bins(NamedTuple):
-    """Where the bins of a DepthProfile lie; `starts` and `table` are those of a KmerMatrix."""
-
-    starts: np.ndarray
-    table: np.ndarray
-    offsets: np.ndarray
-    width: int
-
-
-@njit
-def find_steps(offsets, n_kmers, copies, window, step, least, begin, end, low):
-    """low[r] = the lowest depth beside a step of read r, or infinity where it has none, for reads [begin, end).
-
-    offsets, n_kmers, copies : of a DepthProfile.  window : bins on either side of a step.  step : of the depth, a factor.
-    least : k-mers of a window.  low : (n_reads,) float64, filled.
-    """
-    for r in range(begin, end):
-        first, last = offsets[r], offsets[r + 1]
-        low[r] = np.inf
-        for b in range(first + window, last - window + 1):
-            n_left = total_left = n_right = total_right = 0
-            for x in range(window):
-                n_left += np.int64(n_kmers[b - 1 - x])
-                total_left += np.int64(copies[b - 1 - x])
-                n_right += np.int64(n_kmers[b + x])
-                total_right += np.int64(copies[b + x])
-            if n_left < least or n_right < least:
-                continue
-            left, right = total_left / n_left, total_right / n_right
-            if max(left, right) > step * min(left, right):
-                low[r] = min(low[r], left, right)
-
-
-@njit
-def mark_high(offsets, n_kmers, copies, low, step, begin, end, repeat):
-    """repeat[b] = 1 for the bins of mixed reads that are more than `step` times as deep as their low stretches.
-
-    Of reads [begin, end).
-    offsets, n_kmers, copies : of a DepthProfile.  low : of `find_steps`.  repeat : (n_bins,) uint8, filled.
-    """
-    for r in range(begin, end):
-        for b in range(offsets[r], offsets[r + 1]):
-            repeat[b] = low[r] < np.inf and copies[b] > step * low[r] * n_kmers[b]
-
-
-@njit_inner
-def bin_of(place, bins):
-    """The read of a place and its bin; bins : Bins."""
-    r = read_at(place, bins.starts, bins.table)
-    return r, bins.offsets[r] + (place - bins.starts[r]) // bins.width
-
-
-def usual_level(profile: DepthProfile) -> float:
-    """The mean count of a stretch's k-mers that is usual: the median over some bins; 0 where no k-mer occurs twice."""
-    some = slice(None, None, 1 + len(profile.n_kmers) // LOOKED_AT)
-    n_kmers, copies = profile.n_kmers[some], profile.copies[some]
-    shown = n_kmers > 0
-    return float(np.median(copies[shown] / n_kmers[shown])) if shown.any() else 0.0
-
-
-def near_mixed(bins: Bins, low: np.ndarray) -> np.ndarray:
-    """Whether a mixed read has places in each step of the table of `bins`, (n,) bool; low : of `find_steps`."""
-    n, mixed = len(bins.table), np.flatnonzero(low < np.inf)
-    first, last = bins.starts[mixed] >> TABLE_SHIFT, bins.starts[mixed + 1] >> TABLE_SHIFT
-    return np.cumsum(np.bincount(first, minlength=n + 1) - np.bincount(last + 1, minlength=n + 1))[:n] > 0
-
-
-@njit
-def add_company(entries, begin, end, bins, low, repeat, unit, near, company):
-    """For the low stretches of mixed reads: company[0, r] += share of mixed reads among the other places of its k-mers.
-
-    company[1, r] counts these k-mers.  Columns that begin in [begin, end) and have at most COMPANY_PLACES entries: where
-    depth is low there are no others.
-    entries : of a KmerMatrix.  bins : Bins.  low : of `find_steps`.  repeat : (n_bins,) uint8.  unit : a share of 1.
-    near : of `near_mixed`.  company : (2, n_reads) int64.
-    """
-    i, end = next_column(entries, begin), next_column(entries, end)
-    while i < end:
-        if not near[place_of(entries[i]) >> TABLE_SHIFT]:  # few are, and most columns need no more than this
-            i += 1
-            continue
-        first, last = i, next_column(entries, i + 1)
-        while not is_first(entries[first]):
-            first -= 1
-        i, mixed = last, 0
-        if last - first > COMPANY_PLACES:
-            continue
-        for x in range(first, last):
-            mixed += low[bin_of(place_of(entries[x]), bins)[0]] < np.inf
-        share = unit * (mixed - 1) // (last - first - 1)
-        for x in range(first, last):
-            r, b = bin_of(place_of(entries[x]), bins)
-            if low[r] < np.inf and not repeat[b]:
-                company[0, r] += share
-                company[1, r] += 1
 
 
 @njit_inner
@@ -168,7 +74,8 @@ def repeat_share(n, size, doubted, unit):
 def repeat_shares(entries, begin, end, bins, upper, repeat, doubted, unit, firsts, shares):
     """Write where columns with more than `upper` entries begin, and the share of places in repeats; return their number.
 
-    entries, begin, end, bins, repeat, unit : as in `add_company`.  doubted : as in `count_votes`.
+    entries, begin, end, bins, unit : as in `depth_steps.add_company`.  repeat : of `find_repeats`.
+    doubted : as in `count_votes`.
     firsts, shares : int64 and uint32, as many as there may be.
     """
     n_columns, first = 0, next_large(entries, next_column(entries, begin), end, upper)
@@ -187,7 +94,7 @@ def repeat_shares(entries, begin, end, bins, upper, repeat, doubted, unit, first
 def add_votes(entries, firsts, shares, low, high, bins, votes):
     """votes[0, b] += shares of the large columns in bin b, votes[1, b] counts them, for places in [low, high).
 
-    entries, bins : as in `add_company`.  firsts, shares : int64 and uint32, of `repeat_shares` over all columns.
+    entries, bins : as in `repeat_shares`.  firsts, shares : int64 and uint32, of it over all columns.
     votes : (2, n_bins) uint32; a bin of 256 places has room for as many whole shares.
     """
     for column in range(shares.size):
@@ -206,7 +113,7 @@ def judge_bins(offsets, votes, needed, voted, repeat, begin, end, is_repeat, dee
 
     Of reads [begin, end).
     offsets : of a DepthProfile.  votes : of `add_votes`.  needed : k-mers above the bound in a bin of a deep stretch.
-    voted : share of places in repeats that makes a deep stretch one.  repeat : (n_bins,) uint8, of `mark_high`.
+    voted : share of places in repeats that makes a deep stretch one.  repeat : (n_bins,) uint8, of `find_repeats`.
     """
     for r in range(begin, end):
         n_deep = n_voted = 0
@@ -226,25 +133,6 @@ def judge_bins(offsets, votes, needed, voted, repeat, begin, end, is_repeat, dee
         for b in range(offsets[r], offsets[r + 1]):
             is_repeat[b] |= deep[b] and n_voted > WHOLE * n_deep
             deep[b] &= not is_repeat[b]
-
-
-def add_up_company(
-    parts: Iterable[KmerMatrix], threads: int, bins: Bins, low: np.ndarray, repeat: np.ndarray
-) -> np.ndarray:  # fmt: skip
-    """Sum of `add_company` over the columns of all parts, (2, n_reads) int64."""
-    total, near = np.zeros((2, len(low)), np.int64), near_mixed(bins, low)
-    for matrix in parts:
-        if isinstance(matrix, HeldMatrix):
-            total += matrix.entries.company(bins, low, repeat)
-            continue
-
-        def add(piece, entries=matrix.entries):
-            numbers = np.zeros((2, len(low)), np.int64)
-            add_company(entries, *piece, bins, low, repeat, UNIT, near, numbers)
-            return numbers
-
-        total += sum(map_threads(add, even_ranges(len(matrix.entries), threads), threads), np.zeros_like(total))
-    return total
 
 
 def count_votes(
@@ -287,20 +175,11 @@ def judge_stretches(
     upper : columns with more entries tell of repeats.
     correct : k-mers per base that are expected to be without errors, of those that were counted.
     """
-    offsets, n_reads, by_reads = profile.offsets, len(profile.offsets) - 1, shared_by(threads)
-    low, repeat = np.empty(n_reads), np.zeros(len(profile.n_kmers), np.uint8)
-    columns = offsets, profile.n_kmers, profile.copies
-    by_reads(lambda part: find_steps(*columns, WINDOW_BINS, STEP, LEAST_KMERS, *part, low), n_reads)
-    low[low > STEP * usual_level(profile)] = np.inf
-    if np.isfinite(low).any():
-        by_reads(lambda part: mark_high(*columns, low, STEP, *part, repeat), n_reads)
-        company = add_up_company(parts, threads, bins, low, repeat)
-        low[company[0] < BELIEVED * company[1]] = np.inf
-        by_reads(lambda part: mark_high(*columns, low, STEP, *part, repeat), n_reads)
+    offsets, (repeat, mixed) = profile.offsets, find_repeats(parts, bins, profile, threads)
     votes, needed = count_votes(parts, bins, upper, repeat, DOUBTED, threads), DEEP_SHARE * correct * profile.width
-    voted = max(VOTED, CHIMERAS * np.isfinite(low).mean()) if n_reads else VOTED
-    is_repeat, deep = np.empty((2, len(repeat)), bool)
-    by_reads(lambda part: judge_bins(offsets, votes, needed, voted, repeat, *part, is_repeat, deep), n_reads)
+    voted, (is_repeat, deep) = max(VOTED, CHIMERAS * mixed), np.empty((2, len(repeat)), bool)
+    share = shared_by(threads)
+    share(lambda part: judge_bins(offsets, votes, needed, voted, repeat, *part, is_repeat, deep), len(offsets) - 1)
     return is_repeat, deep
 
 

@@ -13,12 +13,12 @@ from bellapy.compute.gpu.devices import known_gpus
 from bellapy.compute.resources import Resources
 from bellapy.errors import DeviceError
 from bellapy.jobs.overlap import counting as count_rounds_module
-from bellapy.jobs.overlap import linking, repeats
+from bellapy.jobs.overlap import depth_steps, linking, repeats
 from bellapy.jobs.overlap.blocks import KEPT
+from bellapy.jobs.overlap.depth_steps import Bins
 from bellapy.jobs.overlap.gate import GATED
 from bellapy.jobs.overlap.linking import APART_KIND, DEEP, N_KINDS, ORDINARY, REPEAT
 from bellapy.jobs.overlap.pipeline import in_memory, run_candidates, run_counting
-from bellapy.jobs.overlap.repeats import Bins
 from bellapy.jobs.overlap.report import start_report
 from bellapy.params import make_params
 from bellapy.report.run_report import Devices, RunReport
@@ -73,14 +73,19 @@ def test_profile_company_and_votes(rng):
     assert_array_equal(profile.n_kmers, held.n_kmers)
     assert_array_equal(profile.copies, held.copies)
     bins = Bins(here.starts, here.read_table, profile.offsets, profile.width)
-    low = np.where(rng.random(len(reads)) < 0.5, np.inf, 2.0)
     repeat = (rng.random(len(profile.n_kmers)) < 0.4).astype(np.uint8)
+    narrow = Bins(here.starts, here.read_table, np.concatenate(([0], np.cumsum(reads.lengths // 2 + 1))), 2)
+    high = (rng.random(narrow.offsets[-1]) < 0.2).astype(np.uint8)
+    n_runs, runs = np.empty(len(reads), np.int64), np.empty(len(high), np.int32)
+    depth_steps.count_runs(narrow.offsets, high, 0, len(reads), n_runs)
+    firsts = np.concatenate(([0], np.cumsum(n_runs)))
+    depth_steps.number_runs(narrow.offsets, high, firsts, 2, 0, len(reads), runs)
     for find in (
-        lambda matrix: repeats.add_up_company([matrix], 1, bins, low, repeat),
+        lambda matrix: depth_steps.add_up_company([matrix], 1, narrow, runs, n_runs),
         lambda matrix: repeats.count_votes([matrix], bins, 3, repeat, 1, 1),
     ):
         wanted = find(here)
-        assert wanted.any()
+        assert wanted.any(axis=1).all()
         assert_array_equal(find(there), wanted)
 
 

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import column_bounds, make_reads, random_bases
 
-from bellapy.jobs.overlap import linking, repeats
+from bellapy.jobs.overlap import depth_steps, linking, repeats
+from bellapy.jobs.overlap.depth_steps import STEP, UNIT, WINDOW_BINS, Bins, find_steps, mark_high
 from bellapy.jobs.overlap.linking import APART_KIND, DEEP, ORDINARY, REPEAT
-from bellapy.jobs.overlap.repeats import STEP, WINDOW_BINS, find_steps, mark_high
 from bellapy.records.kmers import FIRST
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth, read_ranges
 from bellapy.seeding.kmers import count_kmers
@@ -74,28 +74,63 @@ def test_steps(levels, n):
     assert repeat.tolist() == [int(n > 0 and np.isfinite(low[0]) and level > STEP * low[0]) for level in levels]
 
 
+def numbered(offsets, high, reach):
+    """What `number_runs` and `count_runs` fill."""
+    n_reads = len(offsets) - 1
+    n_runs, runs = np.empty(n_reads, np.int64), np.empty(len(high), np.int32)
+    depth_steps.count_runs(offsets, high, 0, n_reads, n_runs)
+    firsts = np.concatenate(([0], np.cumsum(n_runs)))
+    depth_steps.number_runs(offsets, high, firsts, reach, 0, n_reads, runs)
+    return runs, n_runs
+
+
+@given(st.lists(st.lists(st.integers(0, 1), max_size=20), max_size=5), st.integers(1, 4))
+def test_runs(marks, reach):
+    """A bin is beside the last run before it, if that is near enough, or else beside the first one behind it."""
+    offsets = np.concatenate(([0], np.cumsum([len(its) for its in marks]))).astype(np.int64)
+    high = np.array([mark for its in marks for mark in its], np.uint8)
+    runs, n_runs = numbered(offsets, high, reach)
+    number, expected = 0, []
+    for its in marks:
+        found = [[b for b, _ in group] for high, group in itertools.groupby(enumerate(its), lambda pair: pair[1]) if high]
+        for b in range(len(its)):
+            within = [-number - r for r, run in enumerate(found, 1) if b in run]
+            before = [2 * (number + r) for r, run in enumerate(found, 1) if 0 < b - run[-1] <= reach]
+            behind = [2 * (number + r) + 1 for r, run in enumerate(found, 1) if 0 < run[0] - b <= reach]
+            expected.append([*within, *before[-1:], *behind, 0][0])
+        number += len(found)
+    assert runs.tolist() == expected and n_runs.sum() == number
+    repeat = (np.arange(len(runs)) % 3 > 0).astype(np.uint8)
+    depth_steps.keep_believed(runs, np.arange(number) % 2 == 0, 0, len(runs), repeat)
+    assert repeat.tolist() == [int(b % 3 > 0 and run < 0 and -run % 2 == 1) for b, run in enumerate(expected)]
+
+
 @pytest.mark.parametrize(("threads", "doubted", "n_reads"), [(1, 0, 12), (3, 2, 40)])
 def test_company_and_votes(rng, threads, doubted, n_reads):
-    shared = random_bases(rng, 900)
+    shared = random_bases(rng, 2900)
     sequences = [random_bases(rng, 700) + shared[int(rng.integers(0, 300)) :] + shared[:200] for _ in range(n_reads)]
     sequences += [naive.reverse_complement(sequences[0]), ""]
     _, matrix, profile = counted(sequences, 5)
-    bins = repeats.Bins(matrix.starts, matrix.read_table, profile.offsets, profile.width)
-    low = np.where(rng.random(len(sequences)) < 0.5, 2.0, np.inf)
+    bins = Bins(matrix.starts, matrix.read_table, profile.offsets, profile.width)
     repeat = (rng.random(len(profile.n_kmers)) < 0.4).astype(np.uint8)
-    company = repeats.add_up_company([matrix], threads, bins, low, repeat)
+    runs, n_runs = numbered(profile.offsets, repeat, 1)
+    company = depth_steps.add_up_company([matrix], threads, bins, runs, n_runs)
     votes = repeats.count_votes([matrix], bins, 5, repeat, doubted, threads)
     its_company, its_votes = np.zeros_like(company), np.zeros(votes.shape, np.int64)
     for places in columns(sequences):
-        mixed = sum(np.isfinite(low[read]) for read, _, _ in places)
         at = [profile.offsets[read] + b for read, b, _ in places]
-        for (read, _, _), i in zip(places, at, strict=True):
-            if np.isfinite(low[read]) and not repeat[i]:
-                its_company[:, read] += int(repeats.UNIT * (mixed - 1)) // (len(places) - 1), 1
+        sizes = np.diff(profile.offsets)
+        whole = [WINDOW_BINS <= b < sizes[read] - WINDOW_BINS for read, b, _ in places]
+        sides = [(runs[i] + (way < 0)) % 2 if runs[i] > 0 else None for i, (_, _, way) in zip(at, places, strict=True)]
+        for x, i in enumerate(at):
+            others = [y for y in range(len(at)) if y != x and whole[y]]
+            if runs[i] > 0 and others:
+                n_alike = sum(runs[at[y]] < 0 or sides[y] == sides[x] for y in others)
+                its_company[:, runs[i] // 2 - 1] += np.array([UNIT * n_alike // len(others), 1], np.uint32)
         if len(places) > 5:
             n = sum(bool(repeat[i]) for i in at)
             for i in at:
-                its_votes[:, i] += repeats.UNIT * max(0, n - min(doubted, len(places) // repeats.ONE_IN)) // len(places), 1
+                its_votes[:, i] += UNIT * max(0, n - min(doubted, len(places) // repeats.ONE_IN)) // len(places), 1
     np.testing.assert_array_equal(company, its_company)
     np.testing.assert_array_equal(votes, its_votes)
     assert votes[0].any() and company[0].any()
@@ -108,7 +143,7 @@ def test_columns_that_link_reads(sizes, upper):
     begins = np.cumsum(its) - its
     entries = 4 * np.arange(sum(sizes), dtype=np.uint32)
     entries[begins] += FIRST
-    bins = repeats.Bins(np.array([0, 1 << 20]), np.zeros(1 << 10, np.int32), np.array([0, 1 << 12]), PROFILE_WIDTH)
+    bins = Bins(np.array([0, 1 << 20]), np.zeros(1 << 10, np.int32), np.array([0, 1 << 12]), PROFILE_WIDTH)
     tests = linking.Tests(bins, upper, 0, np.zeros(1 << 12, bool), np.zeros(1 << 12, np.float32), 8, 0)
     for edges in ((0, len(entries)), (0, len(entries) // 2, len(entries))):
         kinds, products = np.zeros((2, linking.N_KINDS), np.int64)
@@ -250,6 +285,25 @@ def test_chimeras_whose_step_is_believed_make_no_repeats(rng):
     sequences += [deep[1000:3000] + text[at : at + 4000], text[at : at + 4000] + deep[2000:]]
     _, profile, links = linked(sequences, 22)
     assert 2 * links.found[REPEAT] < links.found[DEEP] > 3900
+
+
+def test_chimeras_with_a_repeat_elsewhere_make_no_repeats(rng):
+    """Each stretch is judged by its own place: other reads show that of the insertion element, and none shows the joint."""
+    element, rest = random_bases(rng, 1300), random_bases(rng, 60_000)
+    deep, text = random_bases(rng, 4000), "".join(rest[at : at + 5000] + element for at in range(0, 60_000, 5000))
+    sequences = sample_of([(text, 14), (deep, 160)], 0.05, mean=4000).sequences
+    sequences += [deep[:3000] + text[6300 * i + 2500 :][:5000] for i in range(8)]
+    _, profile, links = linked(sequences, 22)
+    assert 2 * links.found[REPEAT] < links.found[DEEP] > 3900
+
+
+def test_a_long_array_among_repeats_is_one(rng):
+    """Its borders are two, and few of its reads show them, whereas half of all reads show a step."""
+    element, rest, unit = random_bases(rng, 1300), random_bases(rng, 100_000), random_bases(rng, 170)
+    array = "".join(noisy_copy(rng, unit, 0.05)[0] for _ in range(500))
+    text = "".join(rest[at : at + 4000] + element + (array if at == 48_000 else "") for at in range(0, 100_000, 4000))
+    _, profile, links = linked(sample_of([(text, 14)], 0.05, mean=4000).sequences, 22)
+    assert 20 * links.found[DEEP] < links.found[REPEAT] > 1000
 
 
 def test_a_plasmid_may_be_a_third_insertion_element(rng):

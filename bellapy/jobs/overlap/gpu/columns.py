@@ -13,6 +13,7 @@ from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, s
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import shared_by
 from bellapy.jobs.overlap.blocks import Kept
+from bellapy.jobs.overlap.depth_steps import UNIT, Bins
 from bellapy.jobs.overlap.gpu.columns_kernels import (
     LANES,
     TOTALS,
@@ -27,7 +28,6 @@ from bellapy.jobs.overlap.gpu.columns_kernels import (
     survey_columns,
 )
 from bellapy.jobs.overlap.linking import N_KINDS, REPEAT, Rules, Tests
-from bellapy.jobs.overlap.repeats import UNIT, Bins
 from bellapy.records import ReadSet
 from bellapy.records.kmers import Held
 from bellapy.report.run_report import Devices
@@ -67,13 +67,12 @@ class DeviceColumns(Held):
             n_kmers, copies = (its_desk.fetch_much(column) for column in counts)
         return n_kmers, copies
 
-    def company(self, bins: Bins, low: np.ndarray, repeat: np.ndarray) -> np.ndarray:
-        """What `repeats.add_company` adds, (2, n_reads) int64."""
+    def company(self, bins: Bins, runs: np.ndarray, n_runs: int) -> np.ndarray:
+        """What `depth_steps.add_company` adds, (2, n_runs) uint32."""
         with desk(self._devices) as its_desk:
-            found = its_desk.zeros((2, len(low)), np.uint64)
-            there = self._there(its_desk, bins)
-            self._over_columns(its_desk, add_company, there, its_desk.send(low), its_desk.send(repeat), UNIT, found)
-            return its_desk.fetch(found).astype(np.int64)
+            found = its_desk.zeros((2, n_runs), np.uint32)
+            self._over_columns(its_desk, add_company, self._there(its_desk, bins), its_desk.send(runs), UNIT, found)
+            return its_desk.fetch(found)
 
     def votes(self, bins: Bins, upper: int, repeat: np.ndarray, doubted: int) -> np.ndarray:
         """What `repeats.add_votes` adds, (2, n_bins) uint32."""

@@ -11,8 +11,9 @@ from numba import cuda
 
 from bellapy.compute.gpu.ops import SIMULATED, U32, U64, inlined
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
+from bellapy.jobs.overlap.depth_steps import COMPANY_PLACES, bin_of, company_of, count_steps
 from bellapy.jobs.overlap.linking import APART_KIND, DEEP, N_KINDS, REPEAT, Tests, column_kind
-from bellapy.jobs.overlap.repeats import COMPANY_PLACES, bin_of, repeat_share
+from bellapy.jobs.overlap.repeats import repeat_share
 from bellapy.seeding.entries import is_first, place_of
 
 LANES = 2 if SIMULATED else 8
@@ -91,25 +92,23 @@ def add_to_profile(entries, begins, bins, most, n_kmers, copies):
             cuda.atomic.add(copies, b, U32(min(begins[c + 1] - begins[c], most)))
 
 
-def add_company(entries, begins, bins, low, repeat, unit, company):
-    """repeats.add_company for all columns, a thread for each.
+def add_company(entries, begins, bins, runs, unit, company):
+    """depth_steps.add_company for all columns, a thread for each.
 
-    begins, bins : as in `add_to_profile`.  low, repeat, unit : as there.  company : (2, n_reads) uint64, grows.
+    begins, bins : as in `add_to_profile`.  runs, unit, company : as there.
     """
     c = cuda.grid(1)
     if c < begins.size - 1:
-        first, last, mixed = begins[c], begins[c + 1], 0
+        first, last = begins[c], begins[c + 1]
         if last - first > COMPANY_PLACES:
             return
-        for i in range(first, last):
-            mixed += low[bin_of(place_of(entries[i]), bins)[0]] < np.inf
-        if mixed:
-            share = U64(unit * (mixed - 1) // (last - first - 1))
+        counts = count_steps(entries, first, last, bins, runs)
+        if counts[0] > 0:
             for i in range(first, last):
-                r, b = bin_of(place_of(entries[i]), bins)
-                if low[r] < np.inf and not repeat[b]:
-                    cuda.atomic.add(company, (0, r), share)
-                    cuda.atomic.add(company, (1, r), U64(1))
+                run, share = company_of(entries[i], counts, bins, runs, unit)
+                if run >= 0:
+                    cuda.atomic.add(company, (0, run), U32(share))
+                    cuda.atomic.add(company, (1, run), U32(1))
 
 
 def count_in_repeats(entries, begins, bins, upper, repeat, in_repeat):
