@@ -169,25 +169,37 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
             found = correct_template(job.codes(read), _pile(job, members, traced, read), how, job.params)
         return bridges.cross(found, lambda: find_neighbours(job.reads, job.overlaps, *members.of(read)))
 
+    def correct_some(reads: list[int]) -> list[Done]:
+        done = ((read, correct(read)) for read in reads)
+        return [(found, count_changes(job.codes(read), found)) for read, found in done]
+
     def templates_in(first: int, last: int) -> list[int]:
         return templates[slice(*np.searchsorted(templates, (first, last)))].tolist()
 
-    def correct_range(first: int, last: int) -> Iterator[Corrected]:
+    def correct_range(first: int, last: int) -> Iterator[Done]:
         nonlocal traced, given, begin
         traced, given = next(ahead) if job.traces_ahead else ranges.prepare(first, last)
         begin, each = first, GIVEN_TOGETHER if any(given) else 1
         mine = templates_in(first, last)
         some = (mine[at : at + each] for at in range(0, len(mine), each))
-        for found in map_in_order(lambda reads: list(map(correct, reads)), some, job.resources.threads, BEGUN_AHEAD):
-            yield from found
+        for done in map_in_order(correct_some, some, job.resources.threads, BEGUN_AHEAD):
+            yield from done
+
+    def once(first: int, last: int) -> Iterator[Done]:
+        """The reads of a range; those that the folder holds are not corrected again."""
+        if job.work is None:
+            return correct_range(first, last)
+        kept = job.work.once(f"reads-{first}", lambda: pack(found for found, _ in correct_range(first, last)))
+        reads = zip(templates_in(first, last), unpack(kept), strict=True)
+        return ((found, count_changes(job.codes(read), found)) for read, found in reads)
 
     with report.stage(CorrectStage("correct")) as stage, progress("correct", len(job.reads)) as advance:
         ranges = _Ranges(job, members, how)
         edges = _edges(job, members, ranges.at_once + HELD_BESIDE if job.traces_ahead else 1)
         ahead = ranges.prepared_ahead(edges)
         for first, last in pairwise(edges):
-            for read, found in zip(templates_in(first, last), _once(job, correct_range, first, last), strict=True):
-                changes = counts.add(job.codes(read), found)
+            for read, (found, changes) in zip(templates_in(first, last), once(first, last), strict=True):
+                counts.add(found, changes)
                 if charts:
                     charts.add(found, changes)
                 advance(read)
@@ -198,6 +210,7 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
         report.charts = [*report.charts, *charts.charts(report.details.correction.changes_per_kb)]
 
 
+Done = tuple[Corrected, Changes]
 Prepared = tuple[TracedOverlaps, list[Corrected | None]]
 
 
@@ -230,13 +243,6 @@ class _Ranges:
 
     def _solve(self, first: int, last: int, traced: TracedOverlaps) -> Prepared:
         return traced, self._gpus.correct(first, last, traced) if self._gpus else [None] * (last - first)
-
-
-def _once(job: Job, correct: Callable[[int, int], Iterator[Corrected]], first: int, last: int) -> Iterator[Corrected]:
-    """The reads of a range; those that the folder holds are not corrected again."""
-    if job.work is None:
-        return correct(first, last)
-    return unpack(job.work.once(f"reads-{first}", lambda: pack(correct(first, last))))
 
 
 def _edges(job: Job, members: Members, held: int) -> list[int]:
@@ -288,12 +294,12 @@ class Counts:
     support: float = 0.0  # other reads, summed over bases; in the report their mean
     changes_per_kb: dict[str, float] = field(default_factory=dict)
 
-    def add(self, codes: np.ndarray, found: Corrected) -> Changes:
-        """Add a read, (n,) uint8 codes, and what it became; gives what was changed."""
-        changes = count_changes(codes, found)
+    def add(self, found: Corrected, changes: Changes) -> None:
+        """Add a read, what it became and what was changed."""
+        n_raw = len(found.begins) - 1
         self.reads += 1
         self.alone += not found.n_reads
-        self.bases_in += len(codes)
+        self.bases_in += n_raw
         self.bases_out += len(found.codes)
         self.raw += changes.raw
         self.mismatches += changes.mismatches
@@ -303,8 +309,7 @@ class Counts:
         self.foreign += found.n_foreign
         self.deep += found.n_deep
         self.bridges += found.n_bridges
-        self.support += found.support * len(codes)
-        return changes
+        self.support += found.support * n_raw
 
     def tell(self, params: CorrectParams, report: RunReport) -> None:
         """Say and report what was done; warn where little was."""
