@@ -40,7 +40,6 @@ def assemble(given: Given, reads: Reads, output: Output = "-") -> None:
         params = with_run(params, run)
         run.report.parameters = {**params.to_dict(), "assemble": asdict(chosen)}
         with given_folder(given, "assemble", _ruling(params, chosen), reads) as work:
-            run.watch()
             from bellapy.api.assembling import assemble_reads
 
             found = assemble_reads(reads, params, chosen, run.report, work)
@@ -75,7 +74,6 @@ def polish(given: Given, draft: Drafts, reads: Reads, output: Output = "-") -> N
         run.report.dropped = Dropped(SHORT, POOR)
         options = dict(run.report.parameters)
         with given_folder(given, "polish", options, [draft, *reads]) as work:
-            run.watch()
             from bellapy.api.polishing import polish_files
 
             polish_files(draft, reads, output, with_run(make_params(), run), params, rounds, run.report, work)

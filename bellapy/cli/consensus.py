@@ -31,7 +31,6 @@ def consensus(given: Given, windows: Windows, output: Output = "-") -> None:
     check_sequence_name(output, "the consensus is written as FASTA; name another file")
     scoring = PoaScoring(**scores)
     with session(given, windows, {"-o": output}) as run:
-        run.watch()
         from bellapy.jobs.windows import find_consensus
 
         resources = Resources.of(run.run, run.report.devices)

@@ -51,7 +51,6 @@ def correct(given: Given, reads: Reads, output: Output = "-", overlaps: OverlapF
     inputs = [*reads, *([overlaps] if overlaps else [])]
     with session(given, inputs, {"-o": output}) as run:
         params = with_run(params, run)
-        run.watch()
         from bellapy.api.correcting import correct_files, start_report
 
         start_report(run.report)

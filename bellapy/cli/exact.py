@@ -46,7 +46,6 @@ def exact(
     """The optimal alignment of two sequences."""
     params = make_exact_params(given)
     with session(given, [query, target], {"-o": output, "--plot": plot}) as run:
-        run.watch()
         from bellapy.jobs.exact.pipeline import Request, align_files
 
         what = {"score_only": score_only, "query_name": query_name, "target_name": target_name}

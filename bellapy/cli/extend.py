@@ -45,7 +45,6 @@ def extend(given: Given, pairs: Pairs, k: K, xdrop: XDrop, output: Output = "-")
     with session(given, [pairs], {"-o": output}) as run:
         params = with_run(params, run)
         run.report.parameters = params.to_dict()
-        run.watch()
         from bellapy.jobs.extend import extend_pairs
 
         cigar, cs = bool(given["cigar"]), bool(given["cs"])

@@ -50,7 +50,6 @@ def map_command(given: Given, reference: Reference, reads: Reads, output: Output
     index = index_of(output, kind)
     outputs = {"-o": output, **({f"the index {index}": index} if index else {})}
     with session(given, [reference, *reads], outputs) as run:
-        run.watch()
         if run.run.device == "cuda":
             wake()  # while the rest is loaded
         from bellapy.jobs.map import run as job
@@ -93,7 +92,6 @@ def index_command(
         raise ParameterError("-o -: an index is a file; name one")
     params = map_preset(given["preset"] or IndexOptions._field_defaults["preset"])
     with session(given, [reference], {"-o": output}) as run:
-        run.watch()
         if run.run.device == "cuda":
             wake()
         from bellapy.jobs.map import run as job
@@ -116,7 +114,6 @@ def pairwise(
     scores = params.match, params.mismatch, params.gap_open, params.gap_extend
     scoring = affine_scoring(AffineScoring(), *scores)
     with session(given, [pairs, *([] if targets is None else [targets])], {"-o": output}) as run:
-        run.watch()
         from bellapy.jobs.pairwise import align_pairs
 
         lines = align_pairs(

@@ -85,7 +85,6 @@ def overlap(
         raise ParameterError(f"--{wanted.replace('_', '-')}: name a folder with --workdir")
     launch = launch_params(given) if place.workdir else LaunchParams()
     with overlap_session(given, files, {"-o": output, "the index": target.index}) as (run, params):
-        run.watch()
         from bellapy.api import folders, overlapping
 
         request = overlapping.Request(files, target, skip_alignment, targets is not None)
@@ -108,7 +107,6 @@ def _checked_targets(given: Given, targets: str | None) -> list[str]:
 def count(given: Given, reads: Reads, output: StageOutput) -> None:
     """Reliable k-mers of the reads."""
     with overlap_session(given, reads, {"-o": output}) as (run, params):
-        run.watch()
         from bellapy.api import stages
 
         stages.count(reads, output, params, run.report)
@@ -121,7 +119,6 @@ def candidates(
 ) -> None:  # fmt: skip
     """Seeds of candidate pairs."""
     with overlap_session(given, [*reads, kmers], {"-o": output}) as (run, params):
-        run.watch()
         from bellapy.api import stages
 
         stages.candidates(reads, kmers, output, params, run.report)
@@ -134,7 +131,6 @@ def align(
 ) -> None:  # fmt: skip
     """Extensions of seeds."""
     with overlap_session(given, [*reads, seeds], {"-o": output}) as (run, params):
-        run.watch()
         from bellapy.api import stages
 
         stages.align(reads, seeds, output, params, run.report)
@@ -149,7 +145,6 @@ def filter_command(
     """Overlaps among alignments."""
     target = destination(output, given)
     with overlap_session(given, [*reads, alignments], {"-o": output, "the index": target.index}) as (run, params):
-        run.watch()
         from bellapy.api import stages
 
         stages.filter_alignments(reads, alignments, target, params, run.report)

@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from bellapy.cli.options import Given
 from bellapy.compute import own_process, stopping
@@ -34,13 +34,6 @@ class Session:
 
     run: RunParams
     report: RunReport
-    _stack: ExitStack = field(repr=False)
-
-    def watch(self) -> None:
-        """Heed signals while compiled code runs, and tell of compilation and progress.  No process may start after this."""
-        stopping.watch()
-        tell_every_minute()
-        self._stack.enter_context(watch_compilation(self.report))
 
 
 @contextmanager
@@ -48,6 +41,8 @@ def session(
     given: Given, inputs: Sequence[str], outputs: Mapping[str, str | None], *, keeps_freed: bool = True
 ) -> Iterator[Session]:  # fmt: skip
     """Set up the log, check what is read and written, and write the report when the block ends without an error.
+
+    In the block signals are heeded while compiled code runs, and compilation and progress are told of.
 
     outputs : what asks for each file, as the user knows it, and its path; None: no file.
     keeps_freed : much of freed memory is kept for new arrays, which saves a short job time.
@@ -66,8 +61,11 @@ def session(
         if told.report_file:
             report.wants_charts = True
             check_kind(told.report_file)
+        stopping.watch()  # no process may start after this
+        tell_every_minute()
+        stack.enter_context(watch_compilation(report))
         try:
-            yield Session(run, report, stack)
+            yield Session(run, report)
         except MemoryLimitError:
             if report.compile_s and _can_be_repeated(inputs):
                 logger.info("compiling takes memory: starting again with what is compiled now")

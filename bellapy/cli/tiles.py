@@ -41,7 +41,6 @@ def plan(given: Given, reads: ReadFiles, workdir: PlanFolder, skip_alignment: Sk
     launch_params(given)
     target = destination("overlaps.paf" if given["overlap_format"] != "bam" else "x.bam", given)
     with overlap_session(given, reads, {}) as (run, params):
-        run.watch()
         from bellapy.api import folders, overlapping
 
         folders.plan(overlapping.Request(reads, target, skip_alignment), params, run.report, workdir, given["blocks"])
@@ -51,7 +50,6 @@ def plan(given: Given, reads: ReadFiles, workdir: PlanFolder, skip_alignment: Sk
 def run_tile(given: Given, folder: Folder, index: Index, offset: Offset = 0, count: Count = 1) -> None:
     """Tasks of a planned job."""
     with session(given, [], {}) as run:
-        run.watch()
         from bellapy.api import folders
 
         if index == "-":
@@ -65,7 +63,6 @@ def gather(given: Given, folder: Folder, output: Output = "-") -> None:
     """Overlaps of a planned job whose tasks are done."""
     target = destination(output, {**given, "trim_identity": None})
     with session(given, [], {"-o": output, "the index": target.index}) as run:
-        run.watch()
         from bellapy.api import folders
 
         folders.gather(folder, run.run, run.report, target, keep=bool(given["keep_workdir"]))

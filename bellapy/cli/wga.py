@@ -62,7 +62,6 @@ def wga(
     inputs = [path for path in (target, query, scores) if path is not None]
     with session(given, inputs, {"-o": output, "--net": net, "--plot": plot}) as run:
         params = _params(given, scores)
-        run.watch()
         may_use_gpu = run.run.device == "auto" and params.sensitive
         if may_use_gpu or run.run.device == "cuda":
             wake()
