@@ -61,7 +61,7 @@ def session(
         if told.report_file:
             report.wants_charts = True
             check_kind(told.report_file)
-        stopping.watch()  # no process may start after this
+        stopping.watch()  # starts a thread: no process may fork after this
         tell_every_minute()
         stack.enter_context(watch_compilation(report))
         try:

@@ -236,12 +236,12 @@ def add_up_company(
     return total
 
 
-def find_high(profile: DepthProfile, step: float, threads: int) -> np.ndarray:
-    """The high bins of reads with a step on a level no deeper than most, (n_bins,) uint8; step : of the depth, a factor."""
+def find_high(profile: DepthProfile, step: float, most: float, threads: int) -> np.ndarray:
+    """The high bins of reads with a step, (n_bins,) uint8; step : of the depth, a factor.  most : depth of its low side."""
     columns, n_reads = (profile.offsets, profile.n_kmers, profile.copies), len(profile.offsets) - 1
     by_reads, low, high = shared_by(threads), np.empty(n_reads), np.zeros(len(profile.n_kmers), np.uint8)
     by_reads(lambda part: find_steps(*columns, WINDOW_BINS, step, LEAST_KMERS, *part, low), n_reads)
-    low[low > STEP * usual_level(profile)] = np.inf
+    low[low > most] = np.inf
     by_reads(lambda part: mark_high(*columns, low, step, *part, high), n_reads)
     return high
 
@@ -251,10 +251,11 @@ def find_repeats(
 ) -> tuple[np.ndarray, float]:  # fmt: skip
     """The high bins that are believed, (n_bins,) uint8, and the share of reads that have some."""
     offsets, n_reads, by_reads = bins.offsets, len(bins.offsets) - 1, shared_by(threads)
-    repeat, n_runs = find_high(profile, STEP, threads), np.empty(n_reads, np.int64)
+    most, n_runs = STEP * usual_level(profile), np.empty(n_reads, np.int64)
+    repeat = find_high(profile, STEP, most, threads)
     if not repeat.any():
         return repeat, 0.0
-    shown, runs = find_high(profile, SHOWN, threads), np.empty(len(repeat), np.int32)
+    shown, runs = find_high(profile, SHOWN, most, threads), np.empty(len(repeat), np.int32)
     by_reads(lambda part: count_runs(offsets, shown, *part, n_runs), n_reads)
     firsts = np.concatenate(([0], np.cumsum(n_runs)))
     by_reads(lambda part: number_runs(offsets, shown, firsts, BESIDE, *part, runs), n_reads)
