@@ -1,6 +1,9 @@
 """Reads of molecules that are far deeper than the rest, as of a plasmid with 200 copies: only some of them are overlapped.
 
-All reads of such a molecule overlap each other, so that their overlaps would take longer than all others together.
+All reads of such a molecule overlap each other, so that their overlaps would take longer than all others together.  Reads
+of repeats have frequent k-mers, too, and are all used.  A repeat that the genome is full of ends within a read.  Of a row of
+copies a read holds its k-mers more than once, and others that are solid but rarer, since the copies differ.  Reads that go
+round a deep circle several times lack these, unless there are so many with so many errors that errors return.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ K, SAMPLED = 15, np.uint64(31)  # of k-mers whose hash has none of these bits, o
 BLOCK = 1 << 17  # bases that are looked at together
 CELL_BITS = 20  # of the table that tells which words may be frequent
 MOST = 600  # times that a read's k-mers occur in the median, without errors, up to which all such reads are used
+END = 4  # of a read: a quarter, and a quarter of its k-mers have to be frequent
+SOLID, RARER = 5, 30  # times that k-mers occur which set copies apart, and at least one in so many of a read is such
 
 
 def choose_some(reads: ReadSet, threads: int = 1) -> np.ndarray:
@@ -26,18 +31,36 @@ def choose_some(reads: ReadSet, threads: int = 1) -> np.ndarray:
     words, owner = _sample(reads, threads)
     times = _often(words)
     n, n_often = (np.bincount(some, minlength=len(reads)) for some in (owner, owner[times > 0]))
-    looked_at = (n > 0) & (2 * n_often >= n)  # the median of the others is lower
-    mine = looked_at[owner]
+    mine = ((n > 0) & (2 * n_often >= n))[owner]  # the median of the others is lower
     words, owner, times = words[mine], owner[mine], times[mine]
     kept = np.ones(len(reads), bool)
-    owners, first = np.unique(owner, return_index=True)
-    middle = first + n[owners] // 2
-    depth = times[np.lexsort((times, owner))][middle]
+    owners, first, number, n = np.unique(owner, return_index=True, return_inverse=True, return_counts=True)
+    depth = times[np.lexsort((times, owner))][first + n // 2]
     mixed = np.add.reduceat(words, first) if len(first) else words
     mixed = (mixed + reads.lengths[owners].astype(np.uint64)) * MIXER
     mixed = (mixed ^ mixed >> np.uint64(29)) * MIXER
-    kept[owners] = mixed / 2.0**64 * depth < MOST
+    in_repeat = ~_deep_at_ends(number, times > 0, n) | _are_rows(words, number, times > 0, n)
+    kept[owners] = in_repeat | (mixed / 2.0**64 * depth < MOST)
     return kept
+
+
+def _deep_at_ends(owner: np.ndarray, is_often: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """Mask of the reads with frequent k-mers at both ends, (n_reads,) bool.
+
+    owner : (n_words,) int64, the read of each word, in order.  is_often : (n_words,) bool.  n : (n_reads,) int64, its words.
+    """
+    rank, size = np.arange(len(owner)) - (np.cumsum(n) - n)[owner], n // END
+    ends = rank < size[owner], rank >= (n - size)[owner]
+    return np.all([END * np.bincount(owner[is_often & end], minlength=len(n)) >= size for end in ends], axis=0)
+
+
+def _are_rows(words: np.ndarray, owner: np.ndarray, is_often: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """Mask of the reads with more than one of copies that differ, (n_reads,) bool; the other ones: as in `_deep_at_ends`."""
+    _, which, times = np.unique(words, return_inverse=True, return_counts=True)
+    _, pair, in_read = np.unique(owner * len(words) + which, return_inverse=True, return_counts=True)
+    several, rarer = in_read[pair] > 1, ~is_often & (times[which] >= SOLID)
+    n_several, n_rarer = (np.bincount(owner[some], minlength=len(n)) for some in (several, rarer))
+    return (2 * n_several >= n) & (RARER * n_rarer >= n)
 
 
 def _often(words: np.ndarray) -> np.ndarray:

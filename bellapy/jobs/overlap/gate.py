@@ -29,7 +29,7 @@ from bellapy.records import DepthProfile, Seeds
 from bellapy.seeding.sampling import MIXER
 
 APART_DENSITY = 0.15  # share of the typical density in a repeat: there only the k-mers that set its copies apart count
-MOST_PARTNERS = 2.0  # in a repeat, in units of the usual number
+MOST_PARTNERS = 4.0  # in a repeat, in units of the usual number: a read three times as long as most has twice as many
 PILOT_SEEDS = 2000
 
 

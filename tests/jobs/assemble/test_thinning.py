@@ -53,14 +53,37 @@ def test_which_ones_is_the_definition(most, monkeypatch):
     words = [hashes[at : at + n] for at, n in zip(first, reads.lengths.tolist(), strict=True)]
     words = [[int(word) for word in some if word & thinning.SAMPLED == 0] for some in words]
     times = Counter(word for some in words for word in some)
+    of_deep = Counter(w for some in words if 2 * sum(times[w] >= most for w in some) >= len(some) for w in some)
     expected = []
     for some, size in zip(words, reads.lengths.tolist(), strict=True):
         depth = sorted(times[word] for word in some)[len(some) // 2] if some else 0
+        end = len(some) // 4
+        ends = some[:end], some[len(some) - end :]
+        in_repeat = any(4 * sum(times[word] >= most for word in part) < end for part in ends)
+        rarer = sum(times[word] < most and of_deep[word] >= thinning.SOLID for word in some)
+        in_repeat |= 2 * sum(some.count(word) > 1 for word in some) >= len(some) and thinning.RARER * rarer >= len(some)
         mixed = (sum(some) + size) * int(MIXER) % 2**64
         mixed = (mixed ^ mixed >> 29) * int(MIXER) % 2**64
-        expected.append(mixed / 2**64 * depth < most)
+        expected.append(in_repeat or mixed / 2**64 * depth < most)
     assert choose_some(reads).tolist() == choose_some(reads, 3).tolist() == expected
     assert 0 < sum(expected) < len(expected)
+
+
+def test_reads_of_repeats_are_all_used(monkeypatch):
+    """A row of copies, and a repeat that ends within the reads; a molecule that is as deep is not all used."""
+    monkeypatch.setattr(thinning, "MOST", 100)
+    rng = np.random.default_rng(3)
+    row = np.tile(rng.integers(0, 4, 500).astype(np.uint8), 100)
+    row[rng.random(len(row)) < 0.01] = 0
+    within = [row[at : at + 4000] for at in rng.integers(0, 46_000, 300)]
+    repeat, flanks = GENOME[:6000], rng.integers(0, 4, (150, 2, 2700)).astype(np.uint8)
+
+    def across(flank: int) -> list[np.ndarray]:
+        return [np.concatenate([left[:flank], repeat, right[:flank]]) for left, right in flanks]
+
+    assert kept([*within, *across(2700)]).all()
+    assert kept(across(100)).sum() == pytest.approx(100, rel=0.3)
+    assert kept([np.tile(read, 3) for read in SHORT[:300]]).sum() < 60, "turns of a circle"
 
 
 def test_no_reads_and_unknown_bases():

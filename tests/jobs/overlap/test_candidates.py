@@ -178,7 +178,7 @@ def repeats_of(n_ordinary: int, n_apart: int, kinds=(1, 1)):
 
 
 @pytest.mark.parametrize(
-    ("n_apart", "kinds", "kept"), [(15, (1, 1), True), (25, (1, 1), False), (25, (2, 2), True), (15, (1, 0), False)]
+    ("n_apart", "kinds", "kept"), [(35, (1, 1), True), (45, (1, 1), False), (45, (2, 2), True), (35, (1, 0), False)]
 )
 def test_copies_of_a_repeat_that_can_be_told_apart(n_apart, kinds, kept):
     seeds, profile = repeats_of(10, n_apart, kinds)
