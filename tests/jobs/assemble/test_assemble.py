@@ -117,6 +117,21 @@ def test_of_very_deep_molecules_some_reads_are_enough(here, monkeypatch):
     assert sum(fates.values()) == len(READS)
 
 
+def test_contigs_go_through_a_row_of_copies(here, monkeypatch):
+    """Copies that differ by one base in 60, so that k-mers which most of them have lie in about 700 reads."""
+    monkeypatch.setattr(thinning, "MOST", 200)
+    rng = np.random.default_rng(5)
+    row = np.tile(rng.integers(0, 4, 1000), 30)
+    changed = rng.random(len(row)) < 1 / 90
+    row[changed] = (row[changed] + rng.integers(1, 4, changed.sum())) % 4
+    genome = random_bases(6, 30_000) + LETTERS[row].tobytes().decode() + random_bases(7, 30_000)
+    (here / "row.fa").write_text(fasta(reads_of([Molecule(genome, 1.0, False)], 8, depth=25, mean=6000, error=0.002)))
+    assert run("assemble", "row.fa", "-o", "new.fa", "--report", "new.json").code == 0
+    (text,) = parse(Path("new.fa").read_text()).values()
+    assert len(text) > 85_000 and (text in genome or turned(text) in genome)
+    assert json.loads(Path("new.json").read_text())["details"]["too_deep"] < 15  # reads shorter than two copies
+
+
 def test_a_job_in_a_folder_goes_on(here):
     words = "assemble", "reads.fa", "-o", "new.fa", "--workdir", "work", "--keep-workdir"
     assert run(*words).code == 0
