@@ -48,7 +48,7 @@ from bellapy.records.kmers import HeldMatrix
 from bellapy.seeding.entries import place_of
 from bellapy.seeding.kmer_matrix import next_column, next_large, read_ranges
 
-VOTED = UNIT // 256  # share of places in repeats that makes a stretch one; a row of 150 copies has as many at its ends
+VOTED = UNIT // 4096  # share of places in repeats, beyond those doubted, that makes a stretch one: a long row has few ends
 CHIMERAS = UNIT // 80
 """Times the share of reads with such stretches: so large a share may be chimeras.  On genomes full of repeats an array of
 300 kb has a 20th to a 50th, by reads of 6 kb; an organelle has less than a 100th where 3 % of all reads are chimeras."""
