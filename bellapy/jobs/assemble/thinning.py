@@ -1,9 +1,10 @@
 """Reads of molecules that are far deeper than the rest, as of a plasmid with 200 copies: only some of them are overlapped.
 
 All reads of such a molecule overlap each other, so that their overlaps would take longer than all others together.  Reads
-of repeats have frequent k-mers, too, and are all used.  A repeat that the genome is full of ends within a read.  Of a row of
-copies a read holds its k-mers more than once, and others that are solid but rarer, since the copies differ.  Reads that go
-round a deep circle several times lack these, unless there are so many with so many errors that errors return.
+of repeats have frequent k-mers, too.  All are used of two kinds.  A repeat that the genome is full of ends within a read.  A
+read with more than one of a row of copies holds k-mers more than once, and others that are solid but rarer, since the copies
+differ.  Reads that go round a deep circle several times lack these, unless there are so many with so many errors that errors
+return.
 """
 
 from __future__ import annotations

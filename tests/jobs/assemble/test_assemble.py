@@ -118,7 +118,7 @@ def test_of_very_deep_molecules_some_reads_are_enough(here, monkeypatch):
 
 
 def test_contigs_go_through_a_row_of_copies(here, monkeypatch):
-    """Copies that differ by one base in 60, so that k-mers which most of them have lie in about 700 reads."""
+    """Two copies differ by one base in 45; k-mers that most of the 30 have occur some 600 times, in about 125 reads."""
     monkeypatch.setattr(thinning, "MOST", 200)
     rng = np.random.default_rng(5)
     row = np.tile(rng.integers(0, 4, 1000), 30)
