@@ -306,6 +306,13 @@ def test_a_long_array_among_repeats_is_one(rng):
     assert 20 * links.found[DEEP] < links.found[REPEAT] > 1000
 
 
+def test_a_row_of_many_equal_copies_is_a_repeat(rng):
+    """As ribosomal genes: its borders are two, nothing else shows a step, and its reads are most of all."""
+    unit, before, after = (random_bases(rng, n) for n in (500, 100_000, 100_000))
+    _, profile, links = linked(sample_of([(before + 600 * unit + after, 14)], 0.05, mean=2000).sequences, 22)
+    assert links.deep_share == 0 and links.found[DEEP] == 0 and links.repeat_share > 0.5 and profile.repeats.any()
+
+
 def test_a_plasmid_may_be_a_third_insertion_element(rng):
     """The element is a repeat of the chromosome; what lies beside it in the plasmid links reads."""
     element, rest = random_bases(rng, 1300), random_bases(rng, 60_000)
