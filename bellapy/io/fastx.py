@@ -143,7 +143,7 @@ def stream_records(
 def _some_records(stream, path: str) -> Iterator[Records]:
     """The records of a stream, a block at a time; from the first unusual one on, line by line."""
     is_fastq, first_line = begin(path, stream)
-    blocks, n_records = blocks_of(stream, is_fastq, first_line=first_line), 0
+    blocks, n_records = blocks_of(stream, is_fastq, first_line=first_line, growing=True), 0
 
     def fault(problem: str, record: int, line: int) -> InputError:
         return _fault(path, n_records, problem, record, line)

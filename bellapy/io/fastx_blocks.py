@@ -7,7 +7,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, count, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from bellapy.io.fastx_form import BYTE_ORDER_MARKS, LINES, LOOKED_AT, OTHER_FILE
 BLOCK_SIZE = 1 << 19  # bytes; the C library returns the memory of larger ones to the system each time
 
 AT_ONCE = 8  # blocks that a thread reads at a time: so threads seldom ask for Python's lock
+GROWTH = 64  # readings of a stream, after which one more block is read at a time
 QUALITY_SAMPLE = 1 << 15  # bases of a block whose qualities are all counted
 MOST_SPACING = 8
 
@@ -59,7 +60,7 @@ class FileBlock(NamedTuple):
     def data(self) -> bytes:
         """The text."""
         text, n = _read(self.file, self.begin, self.end)
-        return bytes(text[:n])
+        return bytes(memoryview(text)[:n])
 
     def text(self) -> tuple[bytes | bytearray, int]:
         """As of Block; it stays until this thread reads again."""
@@ -139,18 +140,21 @@ def show(text: bytes) -> str:
 
 
 def blocks_of(
-    stream: io.BufferedReader, fastq: bool, threads: int = 1, first_line: int = 1
+    stream: io.BufferedReader, fastq: bool, threads: int = 1, first_line: int = 1, growing: bool = False
 ) -> Iterator[Block | FileBlock]:  # fmt: skip
     """The text of a stream, cut between records if these have the usual form.  A record of any length is one piece.
 
     first_line : the number of the line that comes next.
+    growing : larger blocks as more comes, up to AT_ONCE times.  For one thread that reads while many others work: with much
+        to read it seldom waits for Python's lock, and little is dealt out evenly.
     """
     if threads > 1 and plain_size(stream):
         yield from _blocks_of_file(stream.fileno(), stream.tell(), fastq, threads, first_line)
         return
     held = list[bytes]()
     n_held = 0  # lines that end in what is held: in FASTQ fewer than a record has
-    while chunk := stream.read(BLOCK_SIZE):
+    sizes = _growing() if growing else repeat(BLOCK_SIZE)
+    while chunk := stream.read(next(sizes)):
         n_lines = count_lines(read_only(chunk, len(chunk)))  # ten times as fast as bytes.count
         cut = _cut_fastq(chunk, n_held + n_lines) if fastq else _cut_fasta(chunk, held)
         if cut is None:
@@ -165,6 +169,11 @@ def blocks_of(
         n_held = n_left
     if any(held):
         yield Block(first_line, tuple(held))
+
+
+def _growing() -> Iterator[int]:
+    """How many bytes of a stream to read at a time."""
+    return (BLOCK_SIZE * min(AT_ONCE, 1 + n // GROWTH) for n in count())
 
 
 def taken_together(blocks: Iterable[Block | FileBlock]) -> Iterator[list[Block | FileBlock]]:

@@ -12,7 +12,7 @@ import pytest
 from bellapy.errors import InputError
 from bellapy.io import fastx, fastx_blocks
 from bellapy.io.fastx import load_reads, stream_records
-from bellapy.io.fastx_blocks import Block, blocks_of
+from bellapy.io.fastx_blocks import AT_ONCE, Block, blocks_of
 from bellapy.io.fastx_lines import chunks_of, take, whole_records
 from bellapy.io.fastx_scan import scan
 from bellapy.io.pieces import Pieces
@@ -83,19 +83,30 @@ def test_every_letter(letter):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 20, 64, 1 << 19])
-def test_blocks_are_whole_records(size, monkeypatch):
+@pytest.mark.parametrize("growing", [False, True])
+def test_blocks_are_whole_records(size, growing, monkeypatch):
     monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", size)
+    monkeypatch.setattr(fastx_blocks, "GROWTH", 2)
     fastq = b"".join(b"@r%d\n%s\n+\n%s\n" % (i, b"A" * i, b"@" * i) for i in range(20))
     fasta = b"".join(b">r%d x>y\n%s\n" % (i, b"ACG\n" * i) for i in range(20))
     for text, is_fastq in ((fastq, True), (fasta, False)):
-        blocks = list(blocks_of(io.BufferedReader(io.BytesIO(text)), is_fastq))
+        blocks = list(blocks_of(io.BufferedReader(io.BytesIO(text)), is_fastq, growing=growing))
         assert b"".join(block.data for block in blocks) == text
         first = 1
         for block in blocks:
             assert block.first_line == first and block.data[:1] in b"@>"
             first += block.data.count(b"\n")
             assert scan(block, is_fastq) is not None
-        assert size > 1000 or len(blocks) > 5
+        assert size > 1000 or len(blocks) > (2 if growing else 5)
+
+
+def test_blocks_grow_up_to_a_size(monkeypatch):
+    monkeypatch.setattr(fastx_blocks, "BLOCK_SIZE", 80)
+    monkeypatch.setattr(fastx_blocks, "GROWTH", 3)
+    text = b">r\nACGTAC\n" * 8 * 100  # records of ten bytes
+    sizes = [len(block.data) for block in blocks_of(io.BufferedReader(io.BytesIO(text)), False, growing=True)]
+    grown = [80 * min(AT_ONCE, 1 + n // 3) for n in range(len(sizes))]
+    assert sizes[1:-2] == grown[1:-2] and max(sizes) == 80 * AT_ONCE and sum(sizes) == len(text)
 
 
 @pytest.mark.parametrize("is_fastq", [True, False])

@@ -42,7 +42,7 @@ TURN = 1e-4
 """Seconds until a thread asks another one for the GIL: one that talks to a GPU needs it again and again."""
 BASE_BYTES = 16
 """Of a round's reads: letters, codes both ways, anchors, paths and text."""
-IN_WORK, SHARED_BY = 4, 2
+IN_WORK, SHARED_BY = 8, 2
 """Rounds at a time, each at another step, and how many of them share the threads while others are on GPUs."""
 FEW_PIECES = 1 if SIMULATED else 128
 """Of a batch: fewer are aligned on the CPU before a GPU has begun."""
