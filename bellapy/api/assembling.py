@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from bellapy.jobs.assemble.layout import Layout
 from bellapy.jobs.assemble.links import find_links
 from bellapy.jobs.assemble.needed import needed_reads, used_spans
 from bellapy.jobs.assemble.report import SPARED, ContigLine, Details, ReadTable, count_fates, fates_of
+from bellapy.jobs.assemble.slips import without_slips
 from bellapy.jobs.assemble.thinning import MOST, choose_some
 from bellapy.jobs.assemble.turns import unrolled
 from bellapy.jobs.correct.kept import keep_overlaps
@@ -225,7 +227,7 @@ class Assembler:
                     return overlap_reads(reads, self.params, part)[0]
                 finding = _of_copies(self.params)
                 overlaps, steps = overlap_reads(reads, finding, part, with_paths=True, copies=COPIES)
-                whole = reads, overlaps, lambda some, paths: some
+                whole = reads, overlaps, partial(without_slips, reads)
                 settled = with_min_overlap(finding, reads.lengths)
                 return join_overlaps(list(paths_stage([whole], len(overlaps), steps, settled, part)) or [overlaps])
 
