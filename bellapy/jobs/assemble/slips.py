@@ -1,8 +1,8 @@
-"""Gaps that are some units of a tandem repeat more or less, which say nothing about where reads come from.
+"""Differences in short tandem repeats, which say nothing about where reads come from.
 
 Polymerases and pores slip in runs of a base and in other short tandem repeats, and correction leaves what most reads have.
-So two reads of one place may differ there by more bases than reads of two copies of a repeat do elsewhere.  HiCanu leaves
-such differences out for the same reason (Nurk et al. 2020, doi:10.1101/gr.263566.120).
+So two reads of one place may differ there by more bases than reads of two copies of a long repeat do elsewhere.  HiCanu
+leaves such differences out for the same reason (Nurk et al. 2020, doi:10.1101/gr.263566.120).
 """
 
 from __future__ import annotations
@@ -21,49 +21,45 @@ QUERY_ALONE, TARGET_ALONE = 1, 2  # operations of Paths
 
 
 @njit_inner
-def is_slip(codes, begin, end, low, high):
-    """Whether codes[begin:end] are whole units of a tandem repeat that lies in codes[low:high]."""
+def in_tandem(codes, place, low, high):
+    """Whether codes[place] lies in a tandem repeat within codes[low:high]."""
     for unit in range(1, LONGEST_UNIT + 1):
-        if (end - begin) % unit:
-            continue
-        first, last = begin, begin
-        while first > low and codes[first - 1] == codes[first - 1 + unit] != UNKNOWN:
-            first -= 1
-        while last + unit < high and codes[last] == codes[last + unit] != UNKNOWN:
-            last += 1
-        last += unit
-        if last >= end and last - first >= max(LEAST_UNITS * unit, LEAST_BASES):
-            return True
+        least = max(LEAST_UNITS * unit, LEAST_BASES) - unit  # bases in a row that are as those a unit later
+        same = 0
+        for x in range(max(low, place - least - unit + 1), min(high - unit, place + least)):
+            same = same + 1 if codes[x] == codes[x + unit] != UNKNOWN else 0
+            if same == least:
+                return True
     return False
 
 
 @njit
-def count_slips(codes, starts, ids, begins, ends, turned, runs, offsets, slips):
-    """slips[i] = bases of overlap i that one read has alone and that are such gaps.
+def count_errors(codes, starts, ids, begins, ends, turned, runs, offsets, errors):
+    """errors[i] = columns of the path of overlap i without two equal bases, of which no base lies in a tandem repeat.
 
     codes, starts : of a ReadSet.  ids, begins, ends : (2, n) int32, query and target, and where the overlap lies on them.
-    turned : (n,) bool, whether the path runs along the query backwards.  runs, offsets : of Paths.  slips : (n,) int64.
+    turned : (n,) bool, whether the path runs along the query backwards.  runs, offsets : of Paths.  errors : (n,) int32.
     """
     for i in range(len(turned)):
-        low = (starts[ids[0, i]] + begins[0, i], starts[ids[1, i]] + begins[1, i])
-        high = (starts[ids[0, i]] + ends[0, i], starts[ids[1, i]] + ends[1, i])
-        query, target = high[0] if turned[i] else low[0], low[1]
-        slips[i] = 0
+        low, t_low = starts[ids[0, i]] + begins[0, i], starts[ids[1, i]] + begins[1, i]
+        high, t_high = starts[ids[0, i]] + ends[0, i], starts[ids[1, i]] + ends[1, i]
+        q, t, step = (high - 1, t_low, -1) if turned[i] else (low, t_low, 1)
+        errors[i] = 0
         for run in runs[offsets[i] : offsets[i + 1]]:
-            n, operation = np.int64(run >> 4), run & 15
-            if operation != TARGET_ALONE:
-                query += -n if turned[i] else n
-            if operation != QUERY_ALONE:
-                target += n
-            if operation == QUERY_ALONE:
-                begin = query if turned[i] else query - n
-                slips[i] += n * is_slip(codes, begin, begin + n, low[0], high[0])
-            elif operation == TARGET_ALONE:
-                slips[i] += n * is_slip(codes, target - n, target, low[1], high[1])
+            operation = run & 15
+            for _ in range(run >> 4):
+                if operation == QUERY_ALONE:
+                    errors[i] += not in_tandem(codes, q, low, high)
+                elif operation == TARGET_ALONE:
+                    errors[i] += not in_tandem(codes, t, t_low, t_high)
+                elif not (codes[q] + codes[t] == 3 if turned[i] else codes[q] == codes[t] != UNKNOWN):
+                    errors[i] += not (in_tandem(codes, q, low, high) or in_tandem(codes, t, t_low, t_high))
+                q += step * (operation != TARGET_ALONE)
+                t += operation != QUERY_ALONE
 
 
 def without_slips(reads: ReadSet, overlaps: Overlaps, paths: Paths) -> Overlaps:
-    """The overlaps of reads; such gaps do not count among the columns of their paths."""
+    """The overlaps of reads; columns of their paths count that have two equal bases, or that lie in no tandem repeat."""
     ids, begins, ends = (
         np.stack(columns)
         for columns in (
@@ -71,6 +67,6 @@ def without_slips(reads: ReadSet, overlaps: Overlaps, paths: Paths) -> Overlaps:
             (overlaps.query_end, overlaps.target_end),
         )
     )  # fmt: skip
-    slips = np.empty(len(overlaps), np.int64)
-    count_slips(reads.codes, reads.starts, ids, begins, ends, overlaps.strand < 0, paths.runs, paths.offsets, slips)
-    return replace(overlaps, n_columns=(overlaps.n_columns - slips).astype(np.int32))
+    errors = np.empty(len(overlaps), np.int32)
+    count_errors(reads.codes, reads.starts, ids, begins, ends, overlaps.strand < 0, paths.runs, paths.offsets, errors)
+    return replace(overlaps, n_columns=overlaps.n_matches + errors)

@@ -1,4 +1,4 @@
-"""Gaps that are units of tandem repeats, against a plain counterpart on text."""
+"""Differences in tandem repeats, against a plain counterpart on text."""
 
 from __future__ import annotations
 
@@ -18,58 +18,63 @@ def reversed_strand(text: str) -> str:
     return text.translate(str.maketrans("ACGT", "TGCA"))[::-1]
 
 
-def plain_is_slip(text: str, begin: int, end: int) -> bool:
-    """Whether text[begin:end] are whole units of a run of at least three units and eight bases."""
+def in_tandem(text: str) -> list[bool]:
+    """Whether each base lies in a run, of a unit of up to six bases, with at least three units and eight bases."""
+    found = [False] * len(text)
     for unit in range(1, 7):
-        runs = (
-            (first, last)
-            for first in range(begin + 1)
-            for last in range(end, len(text) + 1)
-            if last - first >= max(8, 3 * unit)
-        )
-        if (end - begin) % unit == 0 and any(
-            "N" not in text[a:b] and text[a : b - unit] == text[a + unit : b] for a, b in runs
-        ):
-            return True
-    return False
+        least = max(8, 3 * unit)
+        for at in range(len(text) - least + 1):
+            run = text[at : at + least]
+            if "N" not in run and run[unit:] == run[:-unit]:
+                found[at : at + least] = [True] * least
+    return found
 
 
-@pytest.mark.parametrize(
-    ("text", "gap", "expected"),
-    [
-        ("GAAAAAAAAG", (1, 3), True),  # where the gap is put does not matter
-        ("GAAAAAAAAG", (7, 9), True),
-        ("GAAAAAAAG", (1, 3), False),  # seven bases
-        ("GAAAAAAAAG", (7, 10), False),  # another base among them
-        ("GACACACACG", (1, 3), True),
-        ("GACACACACG", (1, 2), False),  # half a unit
-        ("GACACACACG", (3, 7), True),
-        ("TTACGTACGTACGTT", (2, 6), True),
-        ("TTACGTACGTCCGTT", (2, 6), False),  # two units
-        ("CNNNNNNNNNNC", (2, 4), False),
-    ],
-)
-def test_slips(text, gap, expected):
-    begin, end = gap
-    runs = [(begin, 0), (end - begin, 2), (len(text) - end, 0)]
-    assert plain_is_slip(text, *gap) == expected
-    assert columns_left(text[:begin] + text[end:], text, runs) == len(text) - expected * (end - begin)
-
-
-def columns_left(query: str, target: str, runs: list[tuple[int, int]], turned: bool = False, outside=(0, 0, 0, 0)) -> int:
+def columns_of(query: str, target: str, runs: list[tuple[int, int]], turned: bool = False, outside=(0, 0, 0, 0)) -> int:
     """The columns that count of an overlap with such a path.  outside : bases of both reads before and behind it."""
     before, behind, t_before, t_behind = outside
     own = reversed_strand(query) if turned else query
     reads = make_reads(["A" * before + own + "C" * behind, "A" * t_before + target + "G" * t_behind])
     numbers = {
         "target_id": 1, "strand": -1 if turned else 1, "query_start": before, "query_end": before + len(query),
-        "target_start": t_before, "target_end": t_before + len(target), "n_columns": sum(n for n, _ in runs),
+        "target_start": t_before, "target_end": t_before + len(target), "n_matches": matches_of(query, target, runs),
     }  # fmt: skip
     columns = ((f.name, np.int8 if f.name == "strand" else np.int32) for f in fields(Overlaps))
     overlaps = Overlaps(*(np.array([numbers.get(name, 0)], dtype) for name, dtype in columns))
     packed = np.array([n << 4 | operation for n, operation in runs], np.uint32)
     paths = Paths(packed, np.array([0, len(runs)]), *(np.zeros(1, np.int32) for _ in range(4)))
-    return without_slips(reads, overlaps, paths).n_columns.tolist()[0]
+    return int(without_slips(reads, overlaps, paths).n_columns[0])
+
+
+def pairs_of(runs: list[tuple[int, int]]) -> list[tuple[int | None, int | None]]:
+    """The places on both texts of every column."""
+    q, t, pairs = 0, 0, list[tuple[int | None, int | None]]()
+    for n, operation in runs:
+        for _ in range(n):
+            pairs.append((None if operation == 2 else q, None if operation == 1 else t))
+            q, t = q + (operation != 2), t + (operation != 1)
+    return pairs
+
+
+def matches_of(query: str, target: str, runs: list[tuple[int, int]]) -> int:
+    return sum(q is not None and t is not None and query[q] == target[t] != "N" for q, t in pairs_of(runs))
+
+
+@pytest.mark.parametrize(
+    ("query", "target", "runs", "expected"),
+    [
+        ("GAAAAAAAAG", "GAAAAAAG", [(3, 0), (2, 1), (5, 0)], 8),
+        ("GAAAAAAAG", "GAAAAAG", [(3, 0), (2, 1), (4, 0)], 9),  # seven bases
+        ("GACACG", "GACACACACG", [(1, 0), (4, 2), (5, 0)], 6),
+        ("GTTACGTACGTACGTT", "GTTACGTACGTT", [(4, 0), (4, 1), (8, 0)], 12),
+        ("GTTACGTACGTT", "GTTACGTT", [(4, 0), (4, 1), (4, 0)], 12),  # two units
+        ("AAAACAAAAG", "AAAAAAAAAG", [(10, 0)], 9),
+        ("ATCG", "AACG", [(4, 0)], 4),
+        ("CNNNNNNNNNNC", "CC", [(1, 0), (10, 1), (1, 0)], 12),
+    ],
+)
+def test_differences_in_tandem_repeats(query, target, runs, expected):
+    assert columns_of(query, target, runs) == expected
 
 
 def texts_with_runs() -> st.SearchStrategy[str]:
@@ -79,16 +84,19 @@ def texts_with_runs() -> st.SearchStrategy[str]:
 
 
 @given(texts_with_runs(), texts_with_runs(), st.booleans(), st.tuples(*[st.integers(0, 5)] * 4), st.data())
-def test_columns_of_slips_do_not_count(query, target, turned, outside, data):
-    """Any path; positions are those of the forward strand of both reads."""
-    q, t, runs, expected = 0, 0, list[tuple[int, int]](), 0
+def test_any_path(query, target, turned, outside, data):
+    q, t, runs = 0, 0, list[tuple[int, int]]()
     while q < len(query) or t < len(target):
         operation = data.draw(st.sampled_from([0, 1, 2]))
-        most = min((len(query) - q, len(target) - t)) if operation == 0 else (len(query) - q, len(target) - t)[operation - 1]
-        if most:
+        left = len(query) - q, len(target) - t
+        if most := min(left) if operation == 0 else left[operation - 1]:
             n = data.draw(st.integers(1, most))
-            text, at = ((query, q), (query, q), (target, t))[operation]
-            expected += n * (operation == 0 or not plain_is_slip(text, at, at + n))
             q, t = q + n * (operation != 2), t + n * (operation != 1)
             runs.append((n, operation))
-    assert columns_left(query, target, runs, turned, outside) == expected
+    of_query, of_target = in_tandem(query), in_tandem(target)
+    unsure = sum(
+        (q is None or t is None or not query[q] == target[t] != "N")
+        and ((q is not None and of_query[q]) or (t is not None and of_target[t]))
+        for q, t in pairs_of(runs)
+    )
+    assert columns_of(query, target, runs, turned, outside) == len(pairs_of(runs)) - unsure
