@@ -60,13 +60,9 @@ def count_errors(codes, starts, ids, begins, ends, turned, runs, offsets, errors
 
 def without_slips(reads: ReadSet, overlaps: Overlaps, paths: Paths) -> Overlaps:
     """The overlaps of reads; columns of their paths count that have two equal bases, or that lie in no tandem repeat."""
-    ids, begins, ends = (
-        np.stack(columns)
-        for columns in (
-            (overlaps.query_id, overlaps.target_id), (overlaps.query_start, overlaps.target_start),
-            (overlaps.query_end, overlaps.target_end),
-        )
-    )  # fmt: skip
+    ids = np.stack([overlaps.query_id, overlaps.target_id])
+    begins = np.stack([overlaps.query_start, overlaps.target_start])
+    ends = np.stack([overlaps.query_end, overlaps.target_end])
     errors = np.empty(len(overlaps), np.int32)
     count_errors(reads.codes, reads.starts, ids, begins, ends, overlaps.strand < 0, paths.runs, paths.offsets, errors)
     return replace(overlaps, n_columns=overlaps.n_matches + errors)
