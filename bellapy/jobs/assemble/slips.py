@@ -12,12 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE, length_of, operation_of
+from bellapy.engines.join import is_match, places
 from bellapy.records import Overlaps, Paths, ReadSet
 from bellapy.records.bases import UNKNOWN
 
 LONGEST_UNIT = 6  # bases
 LEAST_UNITS, LEAST_BASES = 3, 8  # of a tandem repeat: shorter ones are everywhere, and hold
-QUERY_ALONE, TARGET_ALONE = 1, 2  # operations of Paths
 
 
 @njit_inner
@@ -34,35 +35,29 @@ def in_tandem(codes, place, low, high):
 
 
 @njit
-def count_errors(codes, starts, ids, begins, ends, turned, runs, offsets, errors):
+def count_errors(codes, where, ends, runs, offsets, errors):
     """errors[i] = columns of the path of overlap i without two equal bases, of which no base lies in a tandem repeat.
 
-    codes, starts : of a ReadSet.  ids, begins, ends : (2, n) int32, query and target, and where the overlap lies on them.
-    turned : (n,) bool, whether the path runs along the query backwards.  runs, offsets : of Paths.  errors : (n,) int32.
+    codes : uint8, `ReadSet.both_ways`.  where : (n, 3) int64, of join.places.  ends : (n, 2) int64, where the aligned bases
+    of query and target end there.  runs, offsets : of Paths.  errors : (n,) int32.
     """
-    for i in range(len(turned)):
-        low, t_low = starts[ids[0, i]] + begins[0, i], starts[ids[1, i]] + begins[1, i]
-        high, t_high = starts[ids[0, i]] + ends[0, i], starts[ids[1, i]] + ends[1, i]
-        q, t, step = (high - 1, t_low, -1) if turned[i] else (low, t_low, 1)
-        errors[i] = 0
-        for run in runs[offsets[i] : offsets[i + 1]]:
-            operation = run & 15
-            for _ in range(run >> 4):
-                if operation == QUERY_ALONE:
-                    errors[i] += not in_tandem(codes, q, low, high)
-                elif operation == TARGET_ALONE:
-                    errors[i] += not in_tandem(codes, t, t_low, t_high)
-                elif not (codes[q] + codes[t] == 3 if turned[i] else codes[q] == codes[t] != UNKNOWN):
-                    errors[i] += not (in_tandem(codes, q, low, high) or in_tandem(codes, t, t_low, t_high))
-                q += step * (operation != TARGET_ALONE)
+    for i in range(len(where)):
+        query, target, flip = where[i]
+        q, t, errors[i] = query, target, 0
+        for j in range(offsets[i], offsets[i + 1]):
+            operation = operation_of(runs[j])
+            for _ in range(length_of(runs[j])):
+                if operation != PAIR or not is_match(codes, q, t, flip):
+                    unsure = operation != TARGET_ALONE and in_tandem(codes, q, query, ends[i, 0])
+                    unsure = unsure or (operation != QUERY_ALONE and in_tandem(codes, t, target, ends[i, 1]))
+                    errors[i] += not unsure
+                q += operation != TARGET_ALONE
                 t += operation != QUERY_ALONE
 
 
 def without_slips(reads: ReadSet, overlaps: Overlaps, paths: Paths) -> Overlaps:
     """The overlaps of reads; columns of their paths count that have two equal bases, or that lie in no tandem repeat."""
-    ids = np.stack([overlaps.query_id, overlaps.target_id])
-    begins = np.stack([overlaps.query_start, overlaps.target_start])
-    ends = np.stack([overlaps.query_end, overlaps.target_end])
-    errors = np.empty(len(overlaps), np.int32)
-    count_errors(reads.codes, reads.starts, ids, begins, ends, overlaps.strand < 0, paths.runs, paths.offsets, errors)
+    where, errors = places(reads, overlaps), np.empty(len(overlaps), np.int32)
+    sizes = overlaps.query_end - overlaps.query_start, overlaps.target_end - overlaps.target_start
+    count_errors(reads.both_ways, where, where[:, :2] + np.stack(sizes, axis=1), paths.runs, paths.offsets, errors)
     return replace(overlaps, n_columns=overlaps.n_matches + errors)

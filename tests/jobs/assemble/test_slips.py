@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+import naive
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,10 +13,6 @@ from strategies import make_reads
 
 from bellapy.jobs.assemble.slips import without_slips
 from bellapy.records import Overlaps, Paths
-
-
-def reversed_strand(text: str) -> str:
-    return text.translate(str.maketrans("ACGT", "TGCA"))[::-1]
 
 
 def in_tandem(text: str) -> list[bool]:
@@ -33,7 +30,7 @@ def in_tandem(text: str) -> list[bool]:
 def columns_of(query: str, target: str, runs: list[tuple[int, int]], turned: bool = False, outside=(0, 0, 0, 0)) -> int:
     """The columns that count of an overlap with such a path.  outside : bases of both reads before and behind it."""
     before, behind, t_before, t_behind = outside
-    own = reversed_strand(query) if turned else query
+    own = naive.reverse_complement(query) if turned else query
     reads = make_reads(["A" * before + own + "C" * behind, "A" * t_before + target + "G" * t_behind])
     numbers = {
         "target_id": 1, "strand": -1 if turned else 1, "query_start": before, "query_end": before + len(query),
