@@ -15,6 +15,7 @@ from bellapy.records import ReadSet
 from bellapy.records.bases import reversed_codes
 
 SMALL = 60_000  # bases of a contig that may stand in another
+AROUND = 1.1  # by which a circle counts as longer than it is: errors make a piece of it longer than the turn
 CIRCLE_INSIDE = 0.9  # of the words of a circle in another contig, for which it is left out; of others INSIDE
 
 
@@ -79,7 +80,7 @@ def leave_out_inner(contigs: list[Contig], graph: Graph, haplotypes: int) -> lis
     """
     kept: list[Contig] = []
     known: list[np.ndarray] = []
-    for contig in contigs:
+    for contig in sorted(contigs, key=lambda one: -len(one.codes) * (AROUND if one.circular else 1)):
         words = distinct(words_of(contig.codes, contig.circular))
         most = CIRCLE_INSIDE if contig.circular else INSIDE
         small, between = len(contig.codes) < SMALL, graph.targets(contig.reads[-1]) and graph.targets(contig.reads[0] ^ 1)
@@ -93,7 +94,7 @@ def leave_out_inner(contigs: list[Contig], graph: Graph, haplotypes: int) -> lis
                 if not kept[i].circular and share_of(known[i], words) > INSIDE:
                     kept[i], known[i] = contig, words
                     break
-    return kept
+    return sorted(kept, key=lambda one: -len(one.codes))
 
 
 def close_variants(contigs: list[Contig], graph: Graph, left: np.ndarray) -> list[Contig]:

@@ -1,83 +1,106 @@
-"""Bad stretches of a read, over which no overlap reaches, bridged by the reads that go on beside them.
+"""Bad stretches of a read, which few others show, bridged by the reads that go on beside them.
 
-Overlaps end where a read is bad.  The reads themselves go on, and many come out on the other side.  What they have between
-the two flanks of the stretch is aligned by partial-order alignment, and its consensus takes the place of the stretch.
+There overlaps end, or their paths lead through bases that have nothing in common.  The reads themselves go on, and many come
+out on the other side.  What they have between the two flanks of the stretch is aligned by partial-order alignment, and its
+consensus takes the place of the stretch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from threading import Lock
+from threading import Lock, local
+from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit_entry
 from bellapy.engines.infix import MOST_PATTERN, find_infix
 from bellapy.engines.poa.windows import GAP_LETTER, Aligner
 from bellapy.engines.tags.graph import find_consensus
-from bellapy.engines.tags.realign import realign
-from bellapy.engines.tags.symbols import pile_of_rows
+from bellapy.engines.tags.support import NOWHERE, WINDOW, find_bases, list_shares
+from bellapy.engines.tags.symbols import Sources, pile_of_rows
 from bellapy.jobs.correct.members import Neighbours
-from bellapy.jobs.correct.template import Corrected, How
+from bellapy.jobs.correct.template import TELLING_SHARE, Corrected, How, refine
 from bellapy.params.correct import PoaScoring
 from bellapy.records.bases import UNKNOWN
 
-LEAST = 50  # bases without support that are bridged
 FLANK, MARGIN = MOST_PATTERN, 30  # bases that are looked for on either side, and bases between them and the stretch
+ROOM = FLANK + MARGIN
 MOST_EDITS = 20  # of a flank in another read; chance gives about 26
-SLACK = 300  # between the end of an overlap and the stretch
+SLACK = 2 * FLANK  # bases by which a flank may lie elsewhere than its path tells
 LONGEST, MOST = 2500, 12  # bases of a bridge, and reads that it is made of
 ALIKE = 0.25  # of the middle length, by which the lengths of reads may differ
+UNRELATED = 0.57  # of a path through bases at random that is equal
+USUAL, WELL = 0.75, 0.5  # quantile of such shares that is usual for a read; how far from UNRELATED to it is well
+SAMPLE = 1000  # shares that tell the usual one
 SCORING = PoaScoring(1, -1, -1)  # small, so that scores have 16 bits
 BRIDGE_BYTES = 64 << 20  # that the alignment of one bridge takes, with 35 % errors; one is made at a time
+SHORT, SHORT_BYTES = 400, 6 << 20  # bases of a bridge and its flanks that every thread makes by itself, and what that takes
 
 
-def find_gaps(raw: np.ndarray) -> list[tuple[int, int]]:
-    """Stretches without support, start and end, that have both flanks; those with less than that between them are one."""
-    between, room = 2 * MARGIN + FLANK, MARGIN + FLANK
-    gaps = np.empty((len(raw) // (between + 1) + 1, 2), np.int64)
-    n = _list_gaps(raw, between, gaps)
-    return [(a, b) for a, b in gaps[:n].tolist() if b - a >= LEAST and a >= room and b <= len(raw) - room]
+class Beside(NamedTuple):
+    """The reads of a pile: where they lie beside the template, and their paths.  runs : short runs of all paths."""
+
+    neighbours: Neighbours
+    sources: Sources
+    runs: np.ndarray
 
 
-@njit_entry
-def _list_gaps(raw, between, gaps):
-    """Write the stretches of raw bases to gaps, (n, 2) int64, those less than `between` apart as one; return how many."""
-    n = i = 0
-    while i < len(raw):
-        begin = i
-        while i < len(raw) and raw[i]:
-            i += 1
-        if i > begin:
-            if n and begin - gaps[n - 1, 1] < between:
-                n -= 1
-            else:
-                gaps[n, 0] = begin
-            gaps[n, 1] = i
-            n += 1
-        i += 1
-    return n
+def find_stretches(template: np.ndarray, beside: Beside, least: int) -> list[tuple[int, int]]:
+    """Bad stretches of a raw read, (n,) uint8 codes: start and end.
+
+    A read supports a window that its path shows well.  A window is bad if fewer than `least` reads support it, or than the
+    share of all that tells copies apart.
+    """
+    near, sources, runs = beside
+    windows, shares = list_shares(near.codes, template, sources, runs, near.ends)
+    n = len(template) // WINDOW
+    if not len(shares):
+        return []
+    some = shares[:: len(shares) // SAMPLE + 1]
+    enough = UNRELATED + WELL * (float(np.quantile(some, USUAL)) - UNRELATED)
+    support, covered = np.bincount(windows[shares >= enough], minlength=n), np.bincount(windows, minlength=n)
+    return join_windows(support < np.maximum(least, TELLING_SHARE * covered), len(template))
+
+
+def join_windows(bad: np.ndarray, length: int) -> list[tuple[int, int]]:
+    """Stretches of bad windows, start and end, that have both flanks; those with less than that between them are one."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], bad, [False])))) * WINDOW
+    starts, ends = edges[::2], edges[1::2]
+    apart = starts[1:] - ends[:-1] >= ROOM + MARGIN
+    starts, ends = starts[np.append(True, apart)[: len(starts)]], ends[np.append(apart, True)[: len(ends)]]
+    inside = (starts >= ROOM) & (ends <= length - ROOM) & (ends - starts <= LONGEST)
+    return list(zip(starts[inside].tolist(), ends[inside].tolist(), strict=True))
+
+
+class _Own(local):
+    """What every thread has for itself."""
+
+    def __init__(self) -> None:
+        self.aligner = Aligner(SCORING, with_alignment=True)
 
 
 class Bridges:
-    """Makes bridges, one at a time."""
+    """Makes bridges, long ones one at a time."""
 
     def __init__(self, how: How, least: int):
-        self._aligner, self._lock = Aligner(SCORING, with_alignment=True), Lock()
+        self._aligner, self._lock, self._own = Aligner(SCORING, with_alignment=True), Lock(), _Own()
         self._how, self._least = how, least
 
-    def cross(self, found: Corrected, find: Callable[[], Neighbours]) -> Corrected:
-        """Put bridges in the place of bad stretches, where there are enough reads for them."""
-        gaps = find_gaps(found.raw)
-        if not gaps:
+    def cross(self, found: Corrected, template: np.ndarray, beside: Beside) -> Corrected:
+        """Put bridges in the place of bad stretches of the raw read, where there are enough reads for them."""
+        stretches = find_stretches(template, beside, self._least)
+        if not stretches:
             return found
-        near = find()
-        for start, end in reversed(gaps):
-            texts = find_texts(found, start - MARGIN, end + MARGIN, near)
+        columns = np.array([at for start, end in stretches for at in (start - ROOM, end + ROOM - 1)], np.int64)
+        places = find_bases(beside.sources, beside.runs, np.unique(columns))
+        sides = np.searchsorted(np.unique(columns), columns).reshape(-1, 2)
+        for (start, end), (left, right) in zip(reversed(stretches), sides[::-1].tolist(), strict=True):
+            start, end = int(found.begins[start]) - MARGIN, int(found.begins[end]) + MARGIN
+            if start < FLANK or end > len(found.codes) - FLANK:
+                continue
+            flanks = found.codes[start - FLANK : start], found.codes[end : end + FLANK]
+            texts = find_texts(*flanks, places[:, left], places[:, right], beside.neighbours)
             if len(texts) >= self._least:
-                with self._lock:
-                    bridge, margins = self._consensus(texts)
-                found = splice(found, start - MARGIN, end + MARGIN, bridge, margins)
+                found = splice(found, start, end, *self._consensus(texts))
         return found
 
     def _consensus(self, texts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -86,33 +109,39 @@ class Bridges:
         It is found as that of piles, from the partial-order consensus on.
         """
         offsets = np.cumsum([0] + [len(text) for text in texts])
-        window = self._aligner.align(np.concatenate(texts), offsets)
+        if max(map(len, texts)) <= SHORT:
+            window = self._own.aligner.align(np.concatenate(texts), offsets)
+        else:
+            with self._lock:
+                window = self._aligner.align(np.concatenate(texts), offsets)
         assert window.alignment is not None and window.columns is not None  # the aligner was asked for them
         first = np.full((1, window.alignment.shape[1]), GAP_LETTER, np.uint8)
         first[0, window.columns] = window.consensus
         pile = pile_of_rows(np.concatenate((first, window.alignment)), window.columns, GAP_LETTER)
         found = find_consensus(window.consensus, pile, self._how.terms, self._least, with_template=False)
-        before = None
-        for _ in range(1, self._how.rounds):
-            pile, before = realign(pile, found, before), found.codes
-            found = find_consensus(found.codes, pile, self._how.terms, self._least, with_template=False)
+        pile, found, _ = refine(pile, found, self._how, self._least)
         return found.codes, self._how.margins(pile, found)
 
 
-def find_texts(found: Corrected, start: int, end: int, near: Neighbours) -> list[np.ndarray]:
-    """What other reads have between the flanks of the stretch from start to end, those of middle length first."""
-    left, right = found.codes[start - FLANK : start], found.codes[end : end + FLANK]
-    starts, ends = found.begins[near.starts], found.begins[near.ends]
-    reach = LONGEST + FLANK
+def find_texts(
+    left: np.ndarray, right: np.ndarray, starts: np.ndarray, ends: np.ndarray, near: Neighbours
+) -> list[np.ndarray]:
+    """What other reads have between two flanks, with these, those of middle length first.
+
+    starts, ends : (n,) int64, where the paths say that the flanks begin and end, as `find_bases` gives them.
+    """
     texts: dict[int, np.ndarray] = {}
-    for row in np.flatnonzero((starts < start - FLANK) & (ends > start - SLACK) & (ends < end)).tolist():
-        at, back = int(near.base_ends[row]), 2 * max(0, int(ends[row]) - start) + FLANK + SLACK
-        text, first = near.text(row, at - back, at + SLACK + reach)
-        _add(texts, int(near.reads[row]), _between(text, at + SLACK - first, left, right))
-    for row in np.flatnonzero((ends > end + FLANK) & (starts < end + SLACK) & (starts > start)).tolist():
-        at, back = int(near.bases[row]), 2 * max(0, end - int(starts[row])) + FLANK + SLACK
-        text, first = near.text(row, at - SLACK - reach, at + back)
-        mirrored = _between(text[::-1].copy(), first + len(text) - at + SLACK, right[::-1].copy(), left[::-1].copy())
+    reach = LONGEST + 2 * FLANK
+    for row in np.flatnonzero(starts != NOWHERE).tolist():
+        at, last = int(starts[row]), int(ends[row])
+        last = at + reach if last == NOWHERE else last
+        text, first = near.text(row, at - SLACK, last + SLACK)
+        _add(texts, int(near.reads[row]), _between(text, at + FLANK + SLACK - first, left, right))
+    for row in np.flatnonzero((starts == NOWHERE) & (ends != NOWHERE)).tolist():
+        at = int(ends[row]) + 1
+        text, first = near.text(row, at - reach - SLACK, at + SLACK)
+        end = first + len(text)
+        mirrored = _between(text[::-1].copy(), end - at + FLANK + SLACK, right[::-1].copy(), left[::-1].copy())
         _add(texts, int(near.reads[row]), None if mirrored is None else mirrored[::-1])
     lengths = np.array([len(text) for text in texts.values()])
     middle = np.median(lengths) if len(lengths) else 0

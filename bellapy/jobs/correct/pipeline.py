@@ -13,7 +13,7 @@ from bellapy.compute.resources import Resources
 from bellapy.compute.threads import made_ahead, map_in_order
 from bellapy.engines.tags.symbols import make_pile
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.correct.bridges import BRIDGE_BYTES, Bridges
+from bellapy.jobs.correct.bridges import BRIDGE_BYTES, SHORT_BYTES, Beside, Bridges
 from bellapy.jobs.correct.charts import CorrectCharts
 from bellapy.jobs.correct.kept import pack, unpack
 from bellapy.jobs.correct.members import (
@@ -162,12 +162,14 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
     given: list[Corrected | None]
 
     def correct(read: int) -> Corrected:
-        found = given[read - begin]
-        if found is None and not len(members.of(read)[0]):
-            return uncorrected(job.codes(read))
+        found, codes, (rows, as_query) = given[read - begin], job.codes(read), members.of(read)
+        if found is None and not len(rows):
+            return uncorrected(codes)
+        sources = find_sources(job.reads, job.overlaps, rows, as_query, traced)
         if found is None:
-            found = correct_template(job.codes(read), _pile(job, members, traced, read), how, job.params)
-        return bridges.cross(found, lambda: find_neighbours(job.reads, job.overlaps, *members.of(read)))
+            found = correct_template(codes, make_pile(job.reads.both_ways, codes, sources, traced.runs), how, job.params)
+        neighbours = find_neighbours(job.reads, job.overlaps, rows, as_query)
+        return bridges.cross(found, codes, Beside(neighbours, sources, traced.runs))
 
     def correct_some(reads: list[int]) -> list[Done]:
         done = ((read, correct(read)) for read in reads)
@@ -261,7 +263,8 @@ def _ranges(job: Job, members: Members, most_bytes: int, held: int) -> list[int]
     start, end = spans_on_template(job.overlaps, members.overlap, members.as_query)
     totals = np.concatenate(([0], np.cumsum((end - start) * PATH_BYTES)))[members.offsets]
     most = int(np.diff(totals).max(initial=1)) + 1
-    piles = int(PILE_BYTES / PATH_BYTES * job.resources.threads * most) + BRIDGE_BYTES
+    threads = job.resources.threads
+    piles = int(PILE_BYTES / PATH_BYTES * threads * most) + BRIDGE_BYTES + threads * SHORT_BYTES
     room = (
         job.resources.budget.items(
             "the paths of a read's overlaps", 1, least=held * most + piles, most=held * max(most_bytes, most) + piles

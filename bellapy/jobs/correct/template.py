@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -110,26 +111,44 @@ def correct_template(template: np.ndarray, pile: Pile, how: How, params: Correct
     pile : of the read.
     """
     n_reads, n_foreign, n_deep = len(pile) - 1, 0, 0
+
+    def choose(pile: Pile, found: Consensus) -> Pile:
+        nonlocal n_foreign, n_deep
+        kept, n_foreign, n_deep = choose_reads(look_at(pile, found), params)
+        return pile.take(kept)
+
     found = find_consensus(template, pile, how.terms, params.min_support, with_template=True)
-    begins, before = found.begins, None
-    for turn in range(1, how.rounds + JUDGED):
-        pile = realign(pile, found, before)
-        if turn == 1:
-            kept, n_foreign, n_deep = choose_reads(look_at(pile, found), params)
-            pile = pile.take(kept)
-        before = found.codes
-        if turn < how.rounds:
-            found = find_consensus(before, pile, how.terms, params.min_support, with_template=False)
-        else:
-            found = judge(pile, before, how.odds, params.min_support)
-        begins = found.begins[begins]
-    if how.lengths is not None:
-        pile = realign(pile, found, before)
-        found = judge_lengths(pile, found, how.lengths, params.min_support)
-        begins = found.begins[begins]
+    pile, found, begins = refine(pile, found, how, params.min_support, choose)
     support = (np.diff(pile.offsets)[1:].sum()) / max(1, len(template))
     margins = how.margins(pile, found)
     return Corrected(found.codes, found.raw, begins, n_reads, n_foreign, n_deep, float(support), margins=margins)
+
+
+def refine(
+    pile: Pile, found: Consensus, how: How, least: int, choose: Callable[[Pile, Consensus], Pile] | None = None
+) -> tuple[Pile, Consensus, np.ndarray]:  # fmt: skip
+    """The pile on a consensus that it gave, the consensus of that, and so on; at last every base is judged.
+
+    least : reads that a place needs to be changed.  choose : the part of the pile that stays, once it is on the consensus.
+
+    Returns the last pile and consensus, and with which of its bases each base of the template begins.
+    """
+    begins, before = found.begins, None
+    for turn in range(1, how.rounds + JUDGED):
+        pile = realign(pile, found, before)
+        if turn == 1 and choose:
+            pile = choose(pile, found)
+        before = found.codes
+        if turn < how.rounds:
+            found = find_consensus(before, pile, how.terms, least, with_template=False)
+        else:
+            found = judge(pile, before, how.odds, least)
+        begins = found.begins[begins]
+    if how.lengths is not None:
+        pile = realign(pile, found, before)
+        found = judge_lengths(pile, found, how.lengths, least)
+        begins = found.begins[begins]
+    return pile, found, begins
 
 
 def look_at(pile: Pile, consensus: Consensus) -> Look:

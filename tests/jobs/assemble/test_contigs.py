@@ -109,6 +109,14 @@ def test_a_circle_is_kept_in_the_place_of_more_than_a_turn():
     assert [(len(one.codes), one.circular) for one in found] == [(9000, False), (5000, True)]
 
 
+def test_a_piece_of_a_circle_that_errors_make_longer_than_a_turn_is_left_out():
+    circle = random_codes(7, 2400)
+    piece = np.insert(circle, np.arange(120, 2400, 120), 0)
+    contigs = [linear(piece), Contig(circle, True, (6,)), linear(random_codes(8, 2300))]
+    assert len(piece) > len(circle)
+    assert leave_out_inner(contigs, graph_of({}, np.full(5, 1000)), 1) == contigs[1:]
+
+
 def test_contigs_are_joined_again_where_they_had_to_end():
     """Three pieces, one of which is turned; with one arc more they are a circle."""
     codes = random_codes(5, 9000)

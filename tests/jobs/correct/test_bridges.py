@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import random_bases
 
-from bellapy.jobs.correct.bridges import FLANK, LEAST, MARGIN, find_gaps, splice
+from bellapy.engines.tags.support import WINDOW
+from bellapy.jobs.correct.bridges import FLANK, LONGEST, MARGIN, ROOM, join_windows, splice
 from bellapy.jobs.correct.template import Corrected
 
 
@@ -30,33 +31,45 @@ def test_other_reads_bridge_a_bad_stretch(tmp_path, strand):
     assert abs(len(found) - 4000) < 20
 
 
-@given(st.lists(st.integers(1, 400), max_size=12), st.booleans())
-def test_gaps_are_those_of_the_definition(sizes, raw_first):
-    is_raw = (np.arange(len(sizes)) % 2 == 0) == raw_first
-    raw, ends = np.repeat(is_raw, sizes), np.cumsum(sizes)
-    gaps: list[tuple[int, int]] = []
-    for i in np.flatnonzero(is_raw):
-        begin, end = int(ends[i] - sizes[i]), int(ends[i])
-        if gaps and begin - gaps[-1][1] < 2 * MARGIN + FLANK:
-            begin = gaps.pop()[0]
-        gaps.append((begin, end))
-    room = MARGIN + FLANK
-    assert find_gaps(raw) == [(a, b) for a, b in gaps if b - a >= LEAST and room <= a and b <= len(raw) - room]
+@pytest.mark.parametrize("strand", [1, -1])
+@pytest.mark.parametrize(("inserted", "left_out"), [(100, 100), (10, 120), (150, 10)])
+def test_a_bad_stretch_that_overlaps_cross_is_bridged(tmp_path, strand, inserted, left_out):
+    """Paths lead through random bases, or past a gap; without bridges about as many bases stay wrong."""
+    rng = np.random.default_rng(6)
+    genome = random_bases(rng, 5000)
+    reads = sample_reads(4, genome=genome, depth=20, mean=2600, error=0.08)
+    bad = oriented(genome[500:2400] + random_bases(rng, inserted) + genome[2400 + left_out : 4500], strand)
+    (tmp_path / "reads.fa").write_text(f">bad\n{bad}\n{reads.fasta()}")
+    outcome = run("correct", tmp_path / "reads.fa", "-t", 1)
+    _, found = records(outcome.out)[0]
+    assert edits(oriented(found, strand), genome[400:4600]) < 12
+    assert "bad stretches bridged: 1" in outcome.err
 
 
-def test_only_stretches_with_both_flanks_are_bridged():
-    room = MARGIN + FLANK
-    raw = np.zeros(3000, bool)
-    raw[:LEAST] = raw[-LEAST:] = True  # the ends
-    raw[500 : 500 + LEAST - 1] = True  # too short
-    raw[1000 : 1000 + LEAST] = True
-    assert find_gaps(raw) == [(1000, 1000 + LEAST)]
-    raw[1000 + LEAST + room : 1200] = True  # no whole flank lies between the two
-    assert find_gaps(raw) == [(1000, 1200)]
-    raw[LEAST : LEAST + 1] = False
-    raw[LEAST + 1 : 100] = True
-    assert find_gaps(raw) == [(1000, 1200)]
-    assert find_gaps(np.ones(9, bool)) == find_gaps(np.zeros(9, bool)) == find_gaps(np.zeros(0, bool)) == []
+def test_a_variant_that_enough_reads_show_is_no_bad_stretch(tmp_path):
+    """A third of the reads lack 100 bases; they keep lacking them."""
+    rng = np.random.default_rng(8)
+    genome = random_bases(rng, 5000)
+    other = genome[:2400] + genome[2500:]
+    most = sample_reads(4, genome=genome, depth=20, mean=2600, error=0.05).fasta()
+    few = sample_reads(5, genome=other, depth=10, mean=2600, error=0.05).fasta().replace(">", ">other_")
+    (tmp_path / "reads.fa").write_text(f">one\n{other[500:4500]}\n{most}{few}")
+    _, found = records(run("correct", tmp_path / "reads.fa", "-t", 1).out)[0]
+    assert edits(found, other[400:4600]) < 20
+
+
+@given(st.lists(st.integers(1, 12), max_size=12), st.booleans(), st.integers(0, WINDOW - 1))
+def test_stretches_are_those_of_the_definition(sizes, bad_first, rest):
+    is_bad = (np.arange(len(sizes)) % 2 == 0) == bad_first
+    ends, found = WINDOW * np.cumsum(sizes, dtype=np.int64), []
+    for i in np.flatnonzero(is_bad):
+        begin, end = int(ends[i]) - WINDOW * sizes[i], int(ends[i])
+        if found and begin - found[-1][1] < ROOM + MARGIN:
+            begin = found.pop()[0]
+        found.append((begin, end))
+    length = WINDOW * sum(sizes) + rest
+    within = [(a, b) for a, b in found if a >= ROOM and b <= length - ROOM and b - a <= LONGEST]
+    assert join_windows(np.repeat(is_bad, sizes), length) == within
 
 
 def test_a_bridge_takes_the_place_of_a_stretch():
