@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 GENOME, READ, DEPTH = 30_000, 3_000, 20  # bases
+BAD = slice(1400, 1500)  # bases at random of the first read of each set, which others bridge
 THREADS = "2"  # of each run: with one, some code is not needed
 ERROR_RATES = {"noisy": 0.12, "accurate": 0.01}
 RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -53,6 +54,7 @@ def make_inputs(folder: Path) -> None:
     for name, rate in ERROR_RATES.items():
         starts = rng.integers(0, GENOME - READ, DEPTH * GENOME // READ)
         reads = [_with_errors(rng, genome[start : start + READ], rate) for start in starts]
+        reads[0][BAD] = rng.integers(0, 4, BAD.stop - BAD.start)
         reads = [3 - read[::-1] if i % 2 else read for i, read in enumerate(reads)]
         (folder / f"{name}.fa").write_text("".join(_record(f"read{i}", read) for i, read in enumerate(reads)))
 
