@@ -21,7 +21,7 @@ def _order(sources, i):
     """Along the template: the first run of path i, the step to the next one, and the operation of bases between columns."""
     backwards = sources.backwards[i]
     first = sources.ends[i] - 1 if backwards else sources.begins[i]
-    return first, -1 if backwards else 1, QUERY_ALONE if not sources.as_query[i] else TARGET_ALONE
+    return first, -1 if backwards else 1, TARGET_ALONE if sources.as_query[i] else QUERY_ALONE
 
 
 @njit_inner

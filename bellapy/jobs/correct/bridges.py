@@ -90,10 +90,9 @@ class Bridges:
         stretches = find_stretches(template, beside, self._least)
         if not stretches:
             return found
-        columns = np.array([at for start, end in stretches for at in (start - ROOM, end + ROOM - 1)], np.int64)
-        places = find_bases(beside.sources, beside.runs, np.unique(columns))
-        sides = np.searchsorted(np.unique(columns), columns).reshape(-1, 2)
-        for (start, end), (left, right) in zip(reversed(stretches), sides[::-1].tolist(), strict=True):
+        columns, sides = np.unique(np.array(stretches) + (-ROOM, ROOM - 1), return_inverse=True)
+        places = find_bases(beside.sources, beside.runs, columns)
+        for (start, end), (left, right) in zip(reversed(stretches), sides.reshape(-1, 2)[::-1].tolist(), strict=True):
             start, end = int(found.begins[start]) - MARGIN, int(found.begins[end]) + MARGIN
             if start < FLANK or end > len(found.codes) - FLANK:
                 continue

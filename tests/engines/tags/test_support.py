@@ -6,10 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.tags.support import NOWHERE, WINDOW, find_bases, list_shares
 from bellapy.engines.tags.symbols import Sources
-
-PAIR, QUERY_ALONE, TARGET_ALONE = range(3)
 
 
 def make_path(rng, n_runs, length):
@@ -29,11 +28,8 @@ def make_pile(seed, n_reads, length=400):
     template, codes = rng.integers(0, 4, length, dtype=np.uint8), rng.integers(0, 4, 2000, dtype=np.uint8)
     rows, runs, walks = [], [], []
     for _ in range(n_reads):
-        path, as_query, backwards = (
-            make_path(rng, int(rng.integers(12)), length),
-            bool(rng.integers(2)),
-            bool(rng.integers(2)),
-        )
+        path = make_path(rng, int(rng.integers(12)), length)
+        as_query, backwards = rng.integers(2, size=2).astype(bool).tolist()
         of_read = {PAIR, TARGET_ALONE if as_query else QUERY_ALONE}
         of_template = {PAIR, QUERY_ALONE if as_query else TARGET_ALONE}
         n_columns = sum(size for size, operation in path if operation in of_template)
@@ -44,9 +40,8 @@ def make_pile(seed, n_reads, length=400):
                 walk.append((at if operation in of_read else -1, column if operation in of_template else -1))
                 at, column = at + (operation in of_read), column + (operation in of_template)
         written = [size << 2 | operation for size, operation in (path[::-1] if backwards else path)]
-        rows.append(
-            (base, 3 * int(rng.integers(2)), start, len(runs), len(runs) + len(written), len(walk), as_query, backwards)
-        )
+        flip, span = 3 * int(rng.integers(2)), (len(runs), len(runs) + len(written))
+        rows.append((base, flip, start, *span, len(walk), as_query, backwards))
         runs += written
         walks.append(walk)
     columns = [np.array(column) for column in zip(*rows, strict=True)]
