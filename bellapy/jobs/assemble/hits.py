@@ -10,6 +10,7 @@ from bellapy.records import Overlaps
 
 AT_END = 20  # bases from a read's end where an overlap still reaches the end
 ROBUST = 1.4826  # times the median absolute deviation is a standard deviation
+FEW = 3  # errors of an overlap that tell nothing: by chance, or at the ends of reads, where few others correct them
 DEVIATIONS = 5  # above the median, up to which errors of an overlap are usual
 LIMITS, SPREAD = (0.002, 0.02), 3  # that is at least the first, and at most the second or so many times the median
 PLACE_BITS = 32  # of a place on a read
@@ -46,8 +47,8 @@ class Hits(NamedTuple):
 
     @property
     def errors(self) -> np.ndarray:
-        """Share of columns without two equal bases, (n,) float64."""
-        return 1 - self.n_matches / np.maximum(1, self.n_columns)
+        """Share of columns without two equal bases, but for a few of these, (n,) float64."""
+        return np.maximum(self.n_columns - self.n_matches - FEW, 0) / np.maximum(1, self.n_columns)
 
     def take(self, rows: np.ndarray) -> Hits:
         """Some of them: indices or a mask."""
