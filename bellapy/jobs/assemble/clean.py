@@ -13,8 +13,8 @@ import numpy as np
 from bellapy.jobs.assemble.graph import Graph
 
 TIP_READS, TIP_BASES = 4, 50_000  # of a dead end that is short
-BUBBLE_BASES, BUBBLE_VERTICES = 50_000, 400
-ALIKE = 500  # bases by which the ways through a bubble may differ
+BUBBLE_BASES, BUBBLE_READS, BUBBLE_VERTICES = 50_000, 2, 400  # of a way through a bubble, or so many of the longest reads
+ALIKE = 500  # bases by which the ways through a bubble may differ, or what errors of reads make of their length
 WELL_SHOWN = 2  # reads inside each read of a tip, or of a way through a bubble, and in no other, in the mean: it is no error
 RARE = 0.25  # of the reads on one way through a bubble, up to which another one is shown by few
 Alike = Callable[[Collection[int], Collection[int]], bool]
@@ -54,12 +54,15 @@ class Cleaned(NamedTuple):
     weak: int
 
 
-def clean_graph(graph: Graph, inner: Inner, alike: Alike) -> Cleaned:
-    """Take away what hides the way through a graph."""
+def clean_graph(graph: Graph, inner: Inner, alike: Alike, errors: float = 0) -> Cleaned:
+    """Take away what hides the way through a graph.
+
+    errors : share that reads of one place may differ by.
+    """
     total = np.zeros(3, np.int64)
     for _ in range(TURNS):
         weak = drop_weak(graph)
-        popped = pop_bubbles(graph, inner, alike) + drop_parallel(graph, inner, alike)
+        popped = pop_bubbles(graph, inner, alike, errors) + drop_parallel(graph, inner, alike, errors)
         done = drop_tips(graph, inner, alike), popped, weak
         total += done
         if not any(done):
@@ -166,7 +169,7 @@ def _is_rare(others: Collection[int], way: Collection[int], n_inside: np.ndarray
     return of_others < RARE * of_way
 
 
-def pop_bubbles(graph: Graph, inner: Inner, alike: Alike) -> int:
+def pop_bubbles(graph: Graph, inner: Inner, alike: Alike, errors: float = 0) -> int:
     """Keep one way through each superbubble (Onodera 2013) whose other ways few reads show, alone or beside it, or spell the
     same; how many there were.
 
@@ -178,9 +181,9 @@ def pop_bubbles(graph: Graph, inner: Inner, alike: Alike) -> int:
         bubble = find_bubble(graph, source) if graph.degrees[source] > 1 else None
         if bubble is None:
             continue
-        others, way, spread = bubble
+        others, way, longest, spread = bubble
         few = not _is_well_shown(others, inner) or _is_rare(others, way[1:-1], inner.n_inside)
-        if spread > ALIKE or not (few or alike(others, way)):
+        if spread > max(ALIKE, errors * longest) or not (few or alike(others, way)):
             continue
         gone = np.zeros(graph.n_vertices // 2, bool)
         gone[[v >> 1 for v in others]] = True
@@ -196,7 +199,7 @@ def pop_bubbles(graph: Graph, inner: Inner, alike: Alike) -> int:
     return popped
 
 
-def drop_parallel(graph: Graph, inner: Inner, alike: Alike) -> int:
+def drop_parallel(graph: Graph, inner: Inner, alike: Alike, errors: float = 0) -> int:
     """Of reads that lie between the same two others keep that of the longest overlaps, as of the ways through a bubble, also
     where more ways leave or reach these two; how many went.
 
@@ -215,17 +218,22 @@ def drop_parallel(graph: Graph, inner: Inner, alike: Alike) -> int:
         for _, v, bases in alive[1:]:
             kept = alive[0]
             few = not _is_well_shown([v], inner) or _is_rare([v], [kept[1]], inner.n_inside)
-            if abs(bases - kept[2]) <= ALIKE and v ^ 1 != kept[1] and (few or alike([v], [before, kept[1], behind])):
+            as_long = abs(bases - kept[2]) <= max(ALIKE, errors * max(bases, kept[2]))
+            if as_long and v ^ 1 != kept[1] and (few or alike([v], [before, kept[1], behind])):
                 gone[v >> 1] = True
     graph.drop_reads(gone)
     return int(gone.sum())
 
 
 class Bubble(NamedTuple):
-    """others : vertices beside the way that is kept.  way : this, from the source.  spread : bases by which ways differ."""
+    """others : vertices beside the way that is kept.  way : this, from the source.
+
+    longest : bases of the longest way.  spread : by which ways differ.
+    """
 
     others: list[int]
     way: list[int]
+    longest: int
     spread: int
 
 
@@ -237,6 +245,7 @@ def find_bubble(graph: Graph, source: int) -> Bubble | None:
     first, target = graph.first, graph.arcs.target
     best: dict[int, tuple[int, int, int]] = {source: (0, 0, -1)}  # overlaps together, bases from the source, vertex before
     shortest, longest = {source: 0}, {source: 0}
+    most = max(BUBBLE_BASES, BUBBLE_READS * graph.longest_read)
     waits: dict[int, int] = {}  # arcs that have not been gone along yet, of vertices that were reached
     ready = [source]
     while ready:
@@ -246,7 +255,7 @@ def find_bubble(graph: Graph, source: int) -> Bubble | None:
         overlaps, bases, _ = best[v]
         for arc in range(first[v], first[v + 1]):
             w = int(target[arc])
-            if w == source or w ^ 1 in best or bases + graph.arcs.length[arc] > BUBBLE_BASES:
+            if w == source or w ^ 1 in best or bases + graph.arcs.length[arc] > most:
                 return None
             if w not in waits:
                 waits[w] = int(first[(w ^ 1) + 1] - first[w ^ 1])
@@ -254,7 +263,7 @@ def find_bubble(graph: Graph, source: int) -> Bubble | None:
             if w not in best or found[0] > best[w][0]:
                 best[w] = found
             length = int(graph.arcs.length[arc])
-            shortest[w] = min(shortest.get(w, BUBBLE_BASES), shortest[v] + length)
+            shortest[w] = min(shortest.get(w, most), shortest[v] + length)
             longest[w] = max(longest.get(w, 0), longest[v] + length)
             waits[w] -= 1
             if waits[w] == 0:
@@ -263,7 +272,8 @@ def find_bubble(graph: Graph, source: int) -> Bubble | None:
             way = [ready[0]]
             while way[-1] != source:
                 way.append(best[way[-1]][2])
-            return Bubble([v for v in best if v not in set(way)], way[::-1], longest[way[0]] - shortest[way[0]])
+            most, least = longest[way[0]], shortest[way[0]]
+            return Bubble([v for v in best if v not in set(way)], way[::-1], most, most - least)
         if len(best) > BUBBLE_VERTICES:
             return None
     return None

@@ -73,12 +73,13 @@ def _complements(arcs: Arcs, n_vertices: int) -> np.ndarray:
 class Graph:
     """Arcs in the order of their sources, then of their lengths.
 
-    lengths : (n_reads,) int64, of the reads, as they are cut.  first : (n_vertices + 1,) int64, where the arcs of every
-    vertex begin.
+    lengths : (n_reads,) int64, of the reads, as they are cut; longest_read : the most of these.
+    first : (n_vertices + 1,) int64, where the arcs of every vertex begin.
     """
 
     def __init__(self, lengths: np.ndarray, arcs: Arcs):
         self.lengths, self.n_vertices = lengths, 2 * len(lengths)
+        self.longest_read = int(lengths.max(initial=0))
         self._set(arcs)
 
     def _set(self, arcs: Arcs) -> None:

@@ -80,7 +80,7 @@ def lay_out(
     graph, spare = _graph_of(arcs, lengths, limit)
     n_transitive, rounds = reduce_graph(graph, FUZZ)
     n_forks = graph.n_forks
-    cleaned = clean_graph(graph, inner, _tell_alike(reads, spans, params.haplotypes))
+    cleaned = clean_graph(graph, inner, _tell_alike(reads, spans, params.haplotypes), limit if exact else 0)
     in_unitigs = alive & (turns == 0)
     n_joined = _join_ends(graph, spare, in_unitigs)
     unitigs = find_unitigs(graph, in_unitigs)

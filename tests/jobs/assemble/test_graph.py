@@ -94,14 +94,16 @@ def test_bubbles_of_any_graph(given):
         if found is None:
             assert not {sink for sink in inner if sink ^ 1 != source}
             continue
-        others, way, _ = found
+        others, way, *_ = found
         assert way[0] == source and all(arc in arcs for arc in zip(way[:-1], way[1:], strict=True))
         assert set(others) | set(way[1:-1]) == inner[way[-1]]
 
 
-def test_a_bubble_keeps_the_way_of_long_overlaps():
-    arcs = mirrored({(0, 2): 100, (2, 6): 100, (0, 4): 300, (4, 6): 300, (8, 0): 10, (6, 10): 10})
-    graph = graph_of(arcs, np.full(6, 1000))
+@pytest.mark.parametrize("step", [100, 30_000])
+def test_a_bubble_keeps_the_way_of_long_overlaps(step):
+    """Also of reads so long that a way of one read is longer than other bubbles."""
+    arcs = mirrored({(0, 2): step, (2, 6): step, (0, 4): step + 200, (4, 6): step + 200, (8, 0): 10, (6, 10): 10})
+    graph = graph_of(arcs, np.full(6, 900 + step))
     assert clean.pop_bubbles(graph, inner_of([0] * 6), never) == 1
     assert set(arcs_of(graph)) == set(mirrored({(0, 2): 1, (2, 6): 1, (8, 0): 1, (6, 10): 1}))
 
@@ -110,8 +112,9 @@ def test_ways_of_different_lengths_stay():
     """They go through different numbers of copies of a repeat."""
     arcs = mirrored({(0, 2): 100, (2, 6): 900, (0, 6): 200, (8, 0): 10, (6, 10): 10})
     graph = graph_of(arcs, np.full(6, 2000))
-    assert clean.find_bubble(graph, 0).spread == 800
-    assert clean.pop_bubbles(graph, inner_of([0] * 6), never) == 0 and arcs_of(graph) == arcs
+    assert clean.find_bubble(graph, 0)[2:] == (1000, 800)
+    assert clean.pop_bubbles(graph, inner_of([0] * 6), never, errors=0.7) == 0 and arcs_of(graph) == arcs
+    assert clean.pop_bubbles(graph, inner_of([0] * 6), never, errors=0.8) == 1, "reads may differ by as much"
 
 
 def test_of_two_reads_between_the_same_two_one_goes_though_another_way_leads_on():
