@@ -12,8 +12,7 @@ AT_END = 20  # bases from a read's end where an overlap still reaches the end
 ROBUST = 1.4826  # times the median absolute deviation is a standard deviation
 FEW = 3  # errors of an overlap that tell nothing: by chance, or at the ends of reads, where few others correct them
 DEVIATIONS = 5  # above the median, up to which errors of an overlap are usual
-LIMITS, SPREAD = (0.002, 0.02), 3  # that is at least the first, and at most the second or so many times the errors
-MOST = 0.9  # that this share of the best overlaps has
+LIMITS, SPREAD = (0.002, 0.02), 3  # that is at least the first, and at most the second or so many times the median
 PLACE_BITS = 32  # of a place on a read
 STRETCH = 500  # bases of a supported stretch that counts
 
@@ -103,8 +102,7 @@ def error_limit(hits: Hits) -> float:
     errors = hits.errors[first % n]
     middle = float(np.median(errors))
     limit = middle + DEVIATIONS * ROBUST * float(np.median(np.abs(errors - middle)))
-    most = SPREAD * float(np.quantile(errors, MOST))
-    return min(max(limit, most, LIMITS[0]), max(LIMITS[1], most))
+    return min(max(limit, LIMITS[0]), max(LIMITS[1], SPREAD * middle))
 
 
 def find_spans(hits: Hits, lengths: np.ndarray, min_depth: int, margin: int) -> Spans:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bellapy.jobs.assemble.clean import Alike, Cleaned, Inner, clean_graph
 from bellapy.jobs.assemble.graph import Arcs, Graph, make_arcs
-from bellapy.jobs.assemble.hits import Hits, Kinds, Spans, clip, error_limit, find_spans, sort_kinds
+from bellapy.jobs.assemble.hits import LIMITS, Hits, Kinds, Spans, clip, error_limit, find_spans, sort_kinds
 from bellapy.jobs.assemble.reduction import reduce_graph
 from bellapy.jobs.assemble.turns import choose_circles, find_turns
 from bellapy.jobs.assemble.unitigs import Unitig, find_unitigs
@@ -23,6 +23,7 @@ OVERHANG, SHARE = 1000, 0.8  # bases that both reads may go on beyond an overlap
 ACCURATE, ACCURATE_OVERHANG = 0.02, 250  # errors up to which reads are accurate, and the same for these
 FUZZ = 1000  # bases by which two ways may differ
 LONGEST_TURNING = 60_000  # bases of a read that is looked at for turns
+UNLIKE = 0.1, 0.02  # share of the reads that no reads like them cover: with more than the first errors are unusual
 WORST = 5  # times the usual limit of errors, up to which a poor overlap counts
 JOINED = 3  # reads of a unitig whose end may be joined to another by a poor overlap
 
@@ -62,9 +63,8 @@ def lay_out(
     hits = Hits.of(overlaps)
     limit = error_limit(hits) if exact else 1.0
     overhang = ACCURATE_OVERHANG if limit <= ACCURATE else OVERHANG
-    good = hits.take(hits.errors <= limit)
-    spans, of_like = (find_spans(some, reads.lengths, params.min_depth, MARGIN) for some in (hits, good))
-    has_like = (of_like.start <= spans.start) & (of_like.end >= spans.end)
+    spans = find_spans(hits, reads.lengths, params.min_depth, MARGIN)
+    limit, has_like = _with_like(hits, limit, spans, reads.lengths, params.min_depth)
     hits, lengths = clip(hits, spans, params.min_overlap), spans.lengths
     kinds = _without_poor(hits, sort_kinds(hits, lengths, overhang, SHARE), hits.errors <= limit, has_like)
     inside, inner = _find_inner(hits, kinds, len(lengths))
@@ -99,6 +99,28 @@ def used_bases(reads: ReadSet, spans: Spans, read: int) -> np.ndarray:
     """The codes of the used part of a read."""
     at = reads.starts[read]
     return reads.codes[at + spans.start[read] : at + spans.end[read]]
+
+
+def _with_like(
+    hits: Hits, limit: float, spans: Spans, lengths: np.ndarray, min_depth: int
+) -> tuple[float, np.ndarray]:  # fmt: skip
+    """The limit of errors, and whether overlaps within it cover what is used of each read, (n_reads,) bool.
+
+    A high one is raised until they cover most reads, where correction has left so much wrong that they do not.  Copies of
+    repeats and haplotypes cannot be told apart there anyway.
+    """
+    n_used = np.count_nonzero(spans.lengths)
+
+    def covered() -> np.ndarray:
+        of_like = find_spans(hits.take(hits.errors <= limit), lengths, min_depth, MARGIN)
+        return (of_like.start <= spans.start) & (of_like.end >= spans.end)
+
+    has_like = covered()
+    if limit >= LIMITS[1] and np.count_nonzero(~has_like) > UNLIKE[0] * n_used:
+        while np.count_nonzero(~has_like) > UNLIKE[1] * n_used:
+            limit *= 2
+            has_like = covered()
+    return limit, has_like
 
 
 def _without_poor(hits: Hits, kinds: Kinds, good: np.ndarray, has_like: np.ndarray) -> Kinds:

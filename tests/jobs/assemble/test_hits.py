@@ -29,9 +29,3 @@ def test_the_limit_of_errors_is_learnt_from_the_best_overlaps():
     both = np.arange(1001) % 10 == 5
     limit = error_limit(hits_of(columns, np.where(both, copies, usual)))
     assert np.percentile(usual, 99) / 10_000 < limit < 0.03
-
-
-def test_where_correction_leaves_many_reads_wrong_their_overlaps_are_usual():
-    """The overlaps of one read in six have 3 % errors, all others .4 %."""
-    columns, wrong = np.full(1000, 10_000), np.where(np.arange(1000) % 6 < 2, 300, 40)
-    assert error_limit(hits_of(columns, wrong)) > 0.03

@@ -62,6 +62,18 @@ def test_a_read_with_errors_is_inside_another_though_some_of_its_overlaps_are_go
     assert not layout.inside[inner]
 
 
+def test_reads_that_correction_has_left_wrong_make_one_contig():
+    """Half of the reads have 400 wrong bases in a row, and all have .6 % elsewhere: such overlaps are usual."""
+    rng, versions = np.random.default_rng(1), []
+    for i in range(3 * N_READS):
+        wrong = rng.random(len(GENOME)) < 0.006
+        if rng.random() < 0.5:
+            wrong[STEP * (i % N_READS) + rng.integers(1000, 4000) :][:400] = True
+        versions.append(differing(GENOME, np.flatnonzero(wrong)))
+    layout = laid_out(versions)
+    assert layout.graph.n_forks == 0 and len(layout.unitigs) == 1 and longest(layout) > len(GENOME) - 2000
+
+
 def test_haplotypes_that_are_nearly_alike_are_one_unless_two_are_asked_for():
     """Half of the reads have another base every 150 bases, from 8,000 to 12,000."""
     other = differing(GENOME, np.arange(8000, 12_000, 150))
