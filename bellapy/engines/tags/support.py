@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner
-from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
-from bellapy.engines.tags.symbols import Sources
+from bellapy.compute.runs import PAIR
+from bellapy.engines.tags.symbols import Sources, along_template
 
 WINDOW = 32  # columns
 NOWHERE = -1
@@ -17,19 +17,11 @@ U = np.uint64
 
 
 @njit_inner
-def _order(sources, i):
-    """Along the template: the first run of path i, the step to the next one, and the operation of bases between columns."""
-    backwards = sources.backwards[i]
-    first = sources.ends[i] - 1 if backwards else sources.begins[i]
-    return first, -1 if backwards else 1, TARGET_ALONE if sources.as_query[i] else QUERY_ALONE
-
-
-@njit_inner
 def _count_equal(codes, template, sources, runs, i, equal, total):
     """Write the equal pairs of path i, and all its columns and bases between them, for each window that it crosses."""
     base, column, flip, w = sources.bases[i], sources.starts[i], np.uint8(sources.flips[i]), 0
     edge, whole, n_equal, n_all = (column // WINDOW + 1) * WINDOW, column % WINDOW == 0, 0, 0
-    (at, step, inserted), n_runs = _order(sources, i), sources.ends[i] - sources.begins[i]
+    (at, step, inserted), n_runs = along_template(sources, i), sources.ends[i] - sources.begins[i]
     for j in range(n_runs):
         run = np.int64(runs[U(at + j * step)])
         size, operation = run >> 2, run & 3
@@ -91,7 +83,7 @@ def list_shares(
 def _find_bases(sources, runs, columns, found):
     for i in range(len(sources.bases)):
         base, column, w = sources.bases[i], sources.starts[i], 0
-        (at, step, inserted), n_runs = _order(sources, i), sources.ends[i] - sources.begins[i]
+        (at, step, inserted), n_runs = along_template(sources, i), sources.ends[i] - sources.begins[i]
         while w < len(columns) and columns[w] < column:
             w += 1
         for j in range(n_runs):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit_entry, njit_inner, njit_part
+from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
 from bellapy.engines.lanes.bases import EVERY_BYTE, read_word
 from bellapy.engines.tags.marks import WORD, bytes_from, lowest_bit
 from bellapy.records import Paths
@@ -19,7 +20,6 @@ from bellapy.records import Paths
 GAP = 4
 UNKNOWN_BASE = 5
 INSERTED = 8
-PAIR, QUERY_ALONE = 0, 1  # operations of runs, as BAM numbers them
 MOST = 63  # columns of a short run
 STEP = 16  # symbols that are written at a time
 U = np.uint64
@@ -177,6 +177,14 @@ def _write_some(codes, base, flip, kept, added, out, at):
 
 
 @njit_inner
+def along_template(sources, i):
+    """The first run of path i along the template, the step to the next one, and the operation of bases between columns."""
+    backwards = sources.backwards[i]
+    first = sources.ends[i] - 1 if backwards else sources.begins[i]
+    return first, -1 if backwards else 1, TARGET_ALONE if sources.as_query[i] else QUERY_ALONE
+
+
+@njit_inner
 def write_path(codes, runs, sources, i, template, out, at, last):
     """Write the symbols of path i, gaps as far left as they go, to out[at:last].
 
@@ -184,15 +192,15 @@ def write_path(codes, runs, sources, i, template, out, at, last):
     """
     begin, before, gap = at, PAIR, at
     base, flip, column = sources.bases[i], sources.flips[i], sources.starts[i]
-    n, backwards, as_query = sources.ends[i] - sources.begins[i], sources.backwards[i], sources.as_query[i]
-    for j in range(n):
-        run = np.int64(runs[sources.ends[i] - 1 - j if backwards else sources.begins[i] + j])
+    first, step, inserting = along_template(sources, i)
+    for j in range(sources.ends[i] - sources.begins[i]):
+        run = np.int64(runs[first + j * step])
         size, operation = run >> 2, run & 3
         if operation != before:
             if before != PAIR:
                 _move_left(out, begin, gap, at, template, column)
             before, gap = operation, at
-        inserted = (operation != PAIR) & ((operation == QUERY_ALONE) != as_query)
+        inserted = operation == inserting
         shows = (operation == PAIR) | inserted
         added = INSERTED if inserted else 0 if shows else GAP
         every_kept, every_added = ~U(0) if shows else U(0), EVERY_BYTE * U(added)

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit_entry
+from bellapy.compute.runs import PAIR, QUERY_ALONE
 from bellapy.compute.threads import map_in_order
-from bellapy.engines.tags.symbols import PAIR, QUERY_ALONE, Pile, Sources, make_pile
+from bellapy.engines.tags.symbols import Pile, Sources, make_pile
 from bellapy.jobs.correct.members import choose_depth
 from bellapy.jobs.correct.placements import Placements
 from bellapy.jobs.correct.template import Corrected, How, correct_template

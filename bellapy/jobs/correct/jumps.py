@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.engines.tags.symbols import PAIR, QUERY_ALONE
+from bellapy.compute.runs import PAIR, QUERY_ALONE
 from bellapy.jobs.correct.placements import Placements
 
 LONGEST_RUN = 63  # bases of a short run: a gap that holds such a run is a jump
