@@ -23,7 +23,7 @@ OVERHANG, SHARE = 1000, 0.8  # bases that both reads may go on beyond an overlap
 ACCURATE, ACCURATE_OVERHANG = 0.02, 250  # errors up to which reads are accurate, and the same for these
 FUZZ = 1000  # bases by which two ways may differ
 LONGEST_TURNING = 60_000  # bases of a read that is looked at for turns
-UNLIKE = 0.1, 0.02  # share of the reads that no reads like them cover: with more than the first errors are unusual
+UNLIKE = 0.05, 0.02  # share of the reads that no reads like them cover: with more than the first errors are unusual
 WORST = 5  # times the usual limit of errors, up to which a poor overlap counts
 JOINED = 3  # reads of a unitig whose end may be joined to another by a poor overlap
 
