@@ -255,12 +255,24 @@ def find_repeats(
     repeat = find_high(profile, STEP, most, threads)
     if not repeat.any():
         return repeat, 0.0
-    shown, runs = find_high(profile, SHOWN, most, threads), np.empty(len(repeat), np.int32)
+    keep_shown(parts, bins, repeat, find_high(profile, SHOWN, most, threads), BELIEVED, threads)
+    by_reads(lambda part: count_runs(offsets, repeat, *part, n_runs), n_reads)
+    return repeat, float((n_runs > 0).mean())
+
+
+def keep_shown(
+    parts: Iterable[KmerMatrix], bins: Bins, high: np.ndarray, shown: np.ndarray, least: float, threads: int
+) -> None:  # fmt: skip
+    """Clear the high bins that are not believed.
+
+    high, shown : (n_bins,) uint8, high bins, and those beside lower steps, which show them.
+    least : share of the other reads that has to show them, of UNIT.
+    """
+    offsets, n_reads, by_reads = bins.offsets, len(bins.offsets) - 1, shared_by(threads)
+    n_runs, runs = np.empty(n_reads, np.int64), np.empty(len(high), np.int32)
     by_reads(lambda part: count_runs(offsets, shown, *part, n_runs), n_reads)
     firsts = np.concatenate(([0], np.cumsum(n_runs)))
     by_reads(lambda part: number_runs(offsets, shown, firsts, BESIDE, *part, runs), n_reads)
     shares, n_kmers = add_up_company(parts, threads, bins, runs, n_runs).astype(np.int64)
-    believed = shares >= BELIEVED * n_kmers
-    by_reads(lambda part: keep_believed(runs, believed, *part, repeat), len(repeat))
-    by_reads(lambda part: count_runs(offsets, repeat, *part, n_runs), n_reads)
-    return repeat, float((n_runs > 0).mean())
+    believed = shares >= least * n_kmers
+    by_reads(lambda part: keep_believed(runs, believed, *part, high), len(high))

@@ -34,6 +34,7 @@ from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.threads import even_ranges, map_threads, shared_by
 from bellapy.jobs.overlap.depth_steps import (
     LEAST_KMERS,
+    SHOWN,
     STEP,
     UNIT,
     WINDOW_BINS,
@@ -41,6 +42,7 @@ from bellapy.jobs.overlap.depth_steps import (
     bin_of,
     find_repeats,
     find_steps,
+    keep_shown,
     mark_high,
 )
 from bellapy.records import DepthProfile, KmerMatrix
@@ -59,7 +61,8 @@ WHOLE = 0.5  # share of a read's deep bins that are repeats, from which on all a
 DEEP_SHARE = 0.25  # of the k-mers expected to be correct: a stretch with so many above the upper bound is deep
 RAISED = 2.0  # times the usual depth: such reads may be taken for repeats
 LEAST_RAISED = 5  # reads
-CROSSING = 0.03  # share of places on the high side of a step: fewer are chimeras
+CROSSED = UNIT // 2  # share of the other reads that show such a step: fewer are at the joint of a chimera
+CROSSING = 0.03  # share of places on the high side of a step that others show: fewer are chimeras
 MOST_DEEP = 0.25  # share of the bins that are deep; if there are more, it is the upper bound that is wrong
 CLEAN = 0.6  # share of a read's bins with fewer
 
@@ -213,6 +216,8 @@ def in_molecules(
 ) -> np.ndarray:
     """Mask of the reads in molecules that are RAISED to STEP times as deep as usual, (n_reads,) bool.
 
+    No other read shows the steps of a chimera.  The others that show a step may themselves be mostly on its high side.
+
     Parameters
     ----------
     parts, bins, profile, upper : as in `judge_stretches`.
@@ -222,10 +227,17 @@ def in_molecules(
     if usual == 0 or raised.sum() < LEAST_RAISED:
         return np.zeros(len(level), bool)
     n_reads, by_reads, columns = len(level), shared_by(threads), (profile.offsets, profile.n_kmers, profile.copies)
-    low, high = np.empty(n_reads), np.zeros(len(profile.n_kmers), np.uint8)
-    by_reads(lambda part: find_steps(*columns, WINDOW_BINS, RAISED, LEAST_KMERS, *part, low), n_reads)
-    low[raised | (low > RAISED * usual) | (low * RAISED < usual)] = np.inf
-    by_reads(lambda part: mark_high(*columns, low, RAISED, *part, high), n_reads)
+
+    def find(step: float, least: float) -> np.ndarray:
+        low, high = np.empty(n_reads), np.zeros(len(profile.n_kmers), np.uint8)
+        by_reads(lambda part: find_steps(*columns, WINDOW_BINS, step, LEAST_KMERS, *part, low), n_reads)
+        low[(low > RAISED * usual) | (low < least)] = np.inf
+        by_reads(lambda part: mark_high(*columns, low, step, *part, high), n_reads)
+        return high
+
+    high = find(RAISED, usual / RAISED)
+    high[np.repeat(raised, np.diff(profile.offsets))] = 0
+    keep_shown(parts, bins, high, find(RAISED * SHOWN / STEP, 0.0), CROSSED, threads)
     shares, n_votes = count_votes(parts, bins, upper, high, 0, threads)
     clean, voted = (
         sum_runs(make, profile.offsets, threads)

@@ -251,6 +251,17 @@ def test_a_molecule_a_few_times_as_deep_has_a_level_of_its_own(rng, threads):
     assert (profile.reference[inside] > 2 * usual).mean() > 0.9
 
 
+def test_it_has_one_though_many_of_its_reads_are_chimeras(rng):
+    """Of its places one in five is in a read that is joined to one of anywhere else, and shows a step there."""
+    deep, rest = random_bases(rng, 8000), random_bases(rng, 80_000)
+    sample = sample_of([(deep, 42), (rest, 14)], 0.05)
+    starts = rng.integers(0, len(deep) - 2500, 40), rng.integers(0, len(rest) - 2500, 40)
+    chimeras = [deep[one : one + 2500] + rest[other : other + 2500] for one, other in zip(*starts, strict=True)]
+    _, profile, _ = linked([*sample.sequences, *chimeras], 22)
+    inside, usual = np.flatnonzero(np.asarray(sample.start) < len(deep)), profile.reference.min()
+    assert (profile.reference[inside] > 2 * usual).mean() > 0.6
+
+
 def test_a_repeat_of_four_long_copies_has_none(rng):
     """Most of its reads are from end to end in it, and as deep as those of a molecule with four copies."""
     element = random_bases(rng, 5000)
