@@ -236,12 +236,15 @@ def add_up_company(
     return total
 
 
-def find_high(profile: DepthProfile, step: float, most: float, threads: int) -> np.ndarray:
-    """The high bins of reads with a step, (n_bins,) uint8; step : of the depth, a factor.  most : depth of its low side."""
+def find_high(profile: DepthProfile, step: float, most: float, threads: int, least: float = 0) -> np.ndarray:
+    """The high bins of reads with a step, (n_bins,) uint8.
+
+    step : of the depth, a factor.  least, most : depth of its low side.
+    """
     columns, n_reads = (profile.offsets, profile.n_kmers, profile.copies), len(profile.offsets) - 1
     by_reads, low, high = shared_by(threads), np.empty(n_reads), np.zeros(len(profile.n_kmers), np.uint8)
     by_reads(lambda part: find_steps(*columns, WINDOW_BINS, step, LEAST_KMERS, *part, low), n_reads)
-    low[low > most] = np.inf
+    low[(low < least) | (low > most)] = np.inf
     by_reads(lambda part: mark_high(*columns, low, step, *part, high), n_reads)
     return high
 

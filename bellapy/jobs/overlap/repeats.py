@@ -33,17 +33,15 @@ from bellapy.compute.columns import share_runs, sum_runs
 from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.threads import even_ranges, map_threads, shared_by
 from bellapy.jobs.overlap.depth_steps import (
-    LEAST_KMERS,
     SHOWN,
     STEP,
     UNIT,
     WINDOW_BINS,
     Bins,
     bin_of,
+    find_high,
     find_repeats,
-    find_steps,
     keep_shown,
-    mark_high,
 )
 from bellapy.records import DepthProfile, KmerMatrix
 from bellapy.records.kmers import HeldMatrix
@@ -226,18 +224,10 @@ def in_molecules(
     raised = (level > RAISED * usual) & (level <= STEP * usual)
     if usual == 0 or raised.sum() < LEAST_RAISED:
         return np.zeros(len(level), bool)
-    n_reads, by_reads, columns = len(level), shared_by(threads), (profile.offsets, profile.n_kmers, profile.copies)
-
-    def find(step: float, least: float) -> np.ndarray:
-        low, high = np.empty(n_reads), np.zeros(len(profile.n_kmers), np.uint8)
-        by_reads(lambda part: find_steps(*columns, WINDOW_BINS, step, LEAST_KMERS, *part, low), n_reads)
-        low[(low > RAISED * usual) | (low < least)] = np.inf
-        by_reads(lambda part: mark_high(*columns, low, step, *part, high), n_reads)
-        return high
-
-    high = find(RAISED, usual / RAISED)
+    high = find_high(profile, RAISED, RAISED * usual, threads, least=usual / RAISED)
+    shown = find_high(profile, RAISED * SHOWN / STEP, RAISED * usual, threads)
     high[np.repeat(raised, np.diff(profile.offsets))] = 0
-    keep_shown(parts, bins, high, find(RAISED * SHOWN / STEP, 0.0), CROSSED, threads)
+    keep_shown(parts, bins, high, shown, CROSSED, threads)
     shares, n_votes = count_votes(parts, bins, upper, high, 0, threads)
     clean, voted = (
         sum_runs(make, profile.offsets, threads)
