@@ -200,29 +200,60 @@ def pop_bubbles(graph: Graph, inner: Inner, alike: Alike, errors: float = 0) -> 
 
 
 def drop_parallel(graph: Graph, inner: Inner, alike: Alike, errors: float = 0) -> int:
-    """Of reads that lie between the same two others keep that of the longest overlaps, as of the ways through a bubble, also
-    where more ways leave or reach these two; how many went.
+    """Reads beside which a way of longer overlaps, about as long, leads between the same two others, go as the ways through
+    a bubble, also where more ways leave or reach these two; how many went.
 
-    Else such a pair hides a dead end behind it.
+    Else such a read hides a dead end behind it.  A circle of few turns of reads has no bubbles: every way through it comes
+    back to where it began.
     """
     arcs, first, degrees = graph.arcs, graph.first, graph.degrees
-    between: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
-    single = (degrees == 1) & (degrees.reshape(-1, 2)[:, ::-1].ravel() == 1)
-    for back in np.flatnonzero(single[arcs.target]).tolist():
+    into = degrees.reshape(-1, 2)[:, ::-1].ravel()
+    single = (degrees == 1) & (into == 1)
+    some = []
+    for back in np.flatnonzero(single[arcs.target] & (degrees[arcs.source] > 1)).tolist():
         v = int(arcs.target[back])
-        overlaps, bases = (int(some[back] + some[first[v]]) for some in (arcs.overlap, arcs.length))
-        between.setdefault((int(arcs.source[back]), int(arcs.target[first[v]])), []).append((-overlaps, v, bases))
+        ahead = int(first[v])
+        if into[arcs.target[ahead]] > 1:
+            some.append((int(min(arcs.overlap[[back, ahead]])), v, back, ahead))
     gone = np.zeros(graph.n_vertices // 2, bool)
-    for (before, behind), some in between.items():
-        alive = sorted(one for one in some if not gone[one[1] >> 1])
-        for _, v, bases in alive[1:]:
-            kept = alive[0]
-            few = not _is_well_shown([v], inner) or _is_rare([v], [kept[1]], inner.n_inside)
-            as_long = abs(bases - kept[2]) <= max(ALIKE, errors * max(bases, kept[2]))
-            if as_long and v ^ 1 != kept[1] and (few or alike([v], [before, kept[1], behind])):
-                gone[v >> 1] = True
+    for overlap, v, back, ahead in sorted(some):
+        if gone[v >> 1]:
+            continue
+        before, behind, bases = int(arcs.source[back]), int(arcs.target[ahead]), int(arcs.length[[back, ahead]].sum())
+        gone[v >> 1] = True
+        way = _way_beside(graph, before, behind, overlap, (bases, max(ALIKE, errors * bases)), gone)
+        few = not _is_well_shown([v], inner) or _is_rare([v], way, inner.n_inside)
+        gone[v >> 1] = len(way) > 0 and (few or alike([v], [before, *way, behind]))
     graph.drop_reads(gone)
     return int(gone.sum())
+
+
+def _way_beside(
+    graph: Graph, before: int, behind: int, overlap: int, length: tuple[int, float], gone: np.ndarray
+) -> list[int]:  # fmt: skip
+    """Vertices of a way from one vertex to another, or back to it; empty: there is none.
+
+    overlap : bases that its overlaps have at least.  length : bases of the way, and by how many it may differ.
+    gone : (n_reads,) bool, reads that it does not lead through.
+    """
+    arcs, (bases, spread) = graph.arcs, length
+    reached = {before: (0, -1)}  # bases from the first vertex, vertex before
+    ready = [before]
+    while ready and len(reached) < BUBBLE_VERTICES:
+        v = ready.pop()
+        for arc in range(graph.first[v], graph.first[v + 1]):
+            w, at = int(arcs.target[arc]), reached[v][0] + int(arcs.length[arc])
+            if arcs.overlap[arc] < overlap or gone[w >> 1] or at > bases + spread:
+                continue
+            if w == behind and at >= bases - spread and v != before:
+                way = [v]
+                while reached[way[-1]][1] != before:
+                    way.append(reached[way[-1]][1])
+                return way[::-1]
+            if w not in reached:
+                reached[w] = at, v
+                ready.append(w)
+    return []
 
 
 class Bubble(NamedTuple):

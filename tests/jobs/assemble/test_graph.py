@@ -120,7 +120,7 @@ def test_ways_of_different_lengths_stay():
 def test_of_two_reads_between_the_same_two_one_goes_though_another_way_leads_on():
     """2 and 4 lie between 0 and the dead end 6; behind 0, 8 leads on."""
     beside = {(0, 8): 250, **{(8 + 2 * i, 10 + 2 * i): 250 for i in range(5)}}
-    arcs = mirrored({(0, 2): 100, (2, 6): 300, (0, 4): 200, (4, 6): 250, **beside})
+    arcs = mirrored({(0, 2): 100, (2, 6): 300, (0, 4): 100, (4, 6): 350, **beside})
     graph, few, many = graph_of(arcs, np.full(10, 1000)), inner_of([0] * 10), inner_of([5] * 10)
     assert clean.find_bubble(graph, 0) is None
     assert clean.drop_tips(graph, few, never) == 0
@@ -129,6 +129,25 @@ def test_of_two_reads_between_the_same_two_one_goes_though_another_way_leads_on(
     assert arcs_of(graph) == mirrored({(0, 2): 100, (2, 6): 300, **beside})
     assert clean.drop_tips(graph, few, never) == 2
     assert arcs_of(graph) == mirrored(beside)
+
+
+def test_of_a_circle_about_as_long_as_its_reads_one_way_stays():
+    """One turn has 3,000 bases: of three reads of 2,900, or of one of them and a short one, 6 or 8, which tells the same."""
+    turn = {(0, 2): 900, (2, 4): 1100, (4, 0): 1000}
+    arcs = mirrored({**turn, (0, 6): 2100, (6, 0): 910, (2, 8): 2000, (8, 2): 1010})
+    graph, many = graph_of(arcs, np.array([2900, 2900, 2900, 1400, 1700])), inner_of([5] * 5)
+    assert clean.pop_bubbles(graph, many, never) == 0
+    assert clean.drop_parallel(graph, many, lambda others, way: len(way) == 4) == 2
+    assert arcs_of(graph) == mirrored(turn)
+    assert [one.circular for one in find_unitigs(graph, np.array([True] * 3 + [False] * 2))] == [True]
+
+
+@pytest.mark.parametrize("change", [{(4, 0): 1600}, {(6, 0): 1600}, {(4, 0): 2700}])
+def test_of_a_circle_other_ways_stay(change):
+    """They are longer, or shorter; or an overlap is shorter than those of the other way."""
+    arcs = mirrored({(0, 2): 900, (2, 4): 1100, (4, 0): 1000, (0, 6): 2100, (6, 0): 910} | change)
+    graph = graph_of(arcs, np.array([2900, 2900, 2900, 1700]))
+    assert clean.drop_parallel(graph, inner_of([0] * 4), never) == 0 and arcs_of(graph) == arcs
 
 
 def test_reads_between_the_same_two_over_different_lengths_stay():
