@@ -293,7 +293,7 @@ class Assembler:
 
 def _of_copies(params: Params) -> Params:
     """The same where overlaps may lie in sequence with COPIES copies."""
-    return replace(params, seeds=params.seeds._replace(max_copies=max(COPIES, params.seeds.max_copies)))
+    return replace(params, seeds=params.seeds._replace(max_copies=float(max(COPIES, params.seeds.max_copies))))
 
 
 def _forget_both_ways(reads: ReadSet) -> None:

@@ -6,8 +6,11 @@ import numpy as np
 
 from bellapy.compute.jit import njit
 
-PAIR, QUERY_ALONE, TARGET_ALONE = range(3)
-"""Operations, numbered as in BAM (M, I, D): a pair of bases, equal or not; a query base alone; a target base alone."""
+PAIR, QUERY_ALONE, TARGET_ALONE = map(np.int64, range(3))
+"""Operations, numbered as in BAM (M, I, D): a pair of bases, equal or not; a query base alone; a target base alone.
+
+Int64, or what is called with them would be compiled for each.
+"""
 _OPERATION_BITS = 4
 
 

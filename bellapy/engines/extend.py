@@ -19,6 +19,7 @@ from bellapy.engines.flanks import Flanks, join_flanks, list_further, make_flank
 from bellapy.engines.linear import extend_cpu
 from bellapy.params import Scoring
 from bellapy.records import Anchors, Extensions, ReadSet
+from bellapy.records.table import frozen
 
 Backend = Callable[[np.ndarray, Flanks, Scoring, End, Resources], Ends]
 
@@ -51,8 +52,7 @@ SEED_BYTES = 400  # of a batch, for each anchor: flanks, results, and what is be
 
 def load(scoring: Scoring, device: str = "cpu") -> None:
     """Load, the first time compile, what extensions with these scores need: a thread can do it while others work."""
-    codes = np.zeros(16, np.uint8)
-    codes.flags.writeable = False
+    codes = frozen(np.zeros(16, np.uint8))
     at, length = np.zeros(1, np.int64), np.full(1, 8, np.int64)
     flank = Flanks(at, length, length, length, np.zeros(1, np.uint8))
     extend(codes, flank, scoring, End.BEST, Resources(device=device))

@@ -22,6 +22,13 @@ def freeze(record, dtypes: dict[str, type]) -> None:
         array.flags.writeable = False
 
 
+def frozen(array: np.ndarray) -> np.ndarray:
+    """A read-only view, as the arrays of a ReadSet are: to Numba arrays that can be written to are another type."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def check_columns(record, n: int, *scalars: str) -> None:
     """Raise ValueError unless every field but `scalars` is (n,)."""
     for f in fields(record):

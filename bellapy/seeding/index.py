@@ -158,7 +158,7 @@ class _Chunks:
         for dealt, edges in self._all():
 
             def use_share(share: int, dealt=dealt, edges=edges) -> None:
-                use(dealt, edges[:, share], edges[:, share + 1])
+                use(dealt, *np.ascontiguousarray(edges.T[share : share + 2]))
 
             map_threads(use_share, shares, self._threads if n_buckets >= self.n_shares else 1)
 

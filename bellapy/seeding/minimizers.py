@@ -144,8 +144,8 @@ def find_minimizers(codes, begin, end, k, window, hashes, marks, room):
     reverse complement and so have no strand.
     """
     mask = (U(1) << U(2 * k)) - U(1)
-    state = _read_kmers(codes, begin, min(end, begin + k - 1), k, (U(0), U(0), np.int64(0)), room, 0)
-    n_kmers, n, held, before = end - begin - k + 1, 0, 0, NONE
+    state = _read_kmers(codes, begin, min(end, begin + k - 1), k, (U(0), U(0), np.int64(0)), room, np.int64(0))
+    n_kmers, n, held, before = end - begin - k + 1, 0, np.int64(0), NONE
     for first in range(0, n_kmers - window + 1, BLOCK):  # the window that begins with this k-mer, and those after it
         n_windows = min(BLOCK, n_kmers - window + 1 - first)
         for x in range(held):  # those that the last windows of the block before have looked at, too

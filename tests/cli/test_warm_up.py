@@ -7,10 +7,12 @@ import subprocess
 import sys
 
 import pytest
-from cases import IMPORTS, run
+from cases import IMPORTS, TESTS, run
 
 from bellapy.compute.jit import COMPILES
 from bellapy.jobs import warm_up
+
+READS = TESTS.parent / "data" / "lambda_reads.fastq.gz"
 
 
 def test_unknown_commands():
@@ -32,12 +34,14 @@ def test_a_run_that_fails_is_told(monkeypatch):
 
 @pytest.mark.skipif(not COMPILES, reason="compilation is switched off (NUMBA_DISABLE_JIT)")
 def test_nothing_is_compiled_after_it(tmp_path):
-    warm_up.make_inputs(tmp_path)
-    env = os.environ | {"PYTHONPATH": IMPORTS, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    kept = tmp_path / "kept"
+    env = os.environ | {"PYTHONPATH": IMPORTS, "NUMBA_CACHE_DIR": str(kept)}
 
     def program(*words):
-        command = [sys.executable, "-m", "bellapy", *words]
+        command = [sys.executable, "-m", "bellapy", *words, "--device", "cpu"]
         return subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=True).stderr
 
-    assert "exact genome.fa" in program("warm-up", "exact", "--device", "cpu")
-    assert "compiling" not in program("exact", "genome.fa", "relative.fa", "-o", "x.paf", "-t", "2", "--device", "cpu")
+    assert "overlap noisy.fastq.gz" in program("warm-up", "overlap")
+    before = {path.name for path in kept.rglob("*.nbc")}
+    assert "compiling" not in program("overlap", str(READS), "-o", "x.paf", "-t", "2")
+    assert before and {path.name for path in kept.rglob("*.nbc")} == before

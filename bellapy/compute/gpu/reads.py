@@ -17,6 +17,7 @@ import numpy as np
 from bellapy.compute.gpu.ops import driver, upload
 from bellapy.compute.gpu.planes import BASES, BLOCK, mark_blocks, pack_planes, stretches
 from bellapy.compute.threads import even_ranges
+from bellapy.records.table import frozen
 
 FEW = 1 << 22  # bases
 STAGED = 1 << 11  # blocks that are packed and sent at a time
@@ -98,7 +99,7 @@ class DeviceReads:
 
     def _send(self, first: int, end: int, codes: np.ndarray, threads: int) -> int:
         """Blocks first .. end - 1.  Threads that help do not talk to the device, since each that does costs milliseconds."""
-        part = codes[first * BLOCK : min(end * BLOCK, self.n_bases)]
+        part = frozen(codes[first * BLOCK : min(end * BLOCK, self.n_bases)])
         words = -(-len(part) // BASES)
         self._sent.synchronize()  # what was staged before
         if words > len(self._staging):

@@ -262,7 +262,7 @@ def try_classes(codes, pieces, scoring, effort, scratches):
     """
     waiting, rows, needed = first_try(pieces, effort)
     lengths = pieces.q_len + pieces.t_len
-    solved, n, cells = no_solutions(len(lengths), lengths.sum() + 1), 0, 0
+    solved, n, cells = no_solutions(len(lengths), lengths.sum() + 1), np.int64(0), np.int64(0)
     order = _shortest_first(pieces, waiting)
     index = np.empty_like(order)
     for scratch in scratches:

@@ -275,7 +275,7 @@ def _mark_alive(grid, costs, behind, ahead, need, first, last, alive):
     entry, exit_ = np.empty(n, np.int64), np.empty(n, np.int64)
     near, far, near_on, far_on = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     whole, free_on = np.empty(n, np.int64), np.empty(n, np.int64)
-    up, down = costs.up * grid.width, costs.down * grid.width
+    up, down, no_cost = costs.up * grid.width, costs.down * grid.width, np.int64(0)
     for block in range(first, last):
         at, size = grid.begin[block], grid.begin[block + 1] - grid.begin[block]
         all_match = np.int64(costs.match * (grid.edges[block + 1] - grid.edges[block]))
@@ -289,9 +289,9 @@ def _mark_alive(grid, costs, behind, ahead, need, first, last, alive):
                 exit_[b] = max(exit_[b], 0)
             elif block + 1 == blocks and grid.low[block] + b == grid.end:
                 exit_[b] = 0
-        reach_near(entry, entry, size, 0, 0, near)
+        reach_near(entry, entry, size, no_cost, no_cost, near)
         reach_far(entry, size, up, down, far)
-        reach_near(exit_, exit_, size, 0, 0, free_on)
+        reach_near(exit_, exit_, size, no_cost, no_cost, free_on)
         reach_far(exit_, size, down, up, far_on)
         for b in range(size):
             come, go = max(near[b], far[b]), max(free_on[b], far_on[b])

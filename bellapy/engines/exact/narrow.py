@@ -94,7 +94,8 @@ class Matrix(NamedTuple):
     def reversed(self) -> Matrix:
         n, m = self.shape
         turned = np.array([n, n, m - n, m - n]) - self.unmatched[:, [1, 0, 3, 2]]
-        return self._replace(query=self.query[::-1].copy(), target=self.target[::-1].copy(), unmatched=turned)
+        both = self.query[::-1].copy(), self.target[::-1].copy()
+        return self._replace(query=both[0], target=both[1], unmatched=np.ascontiguousarray(turned))
 
 
 def is_worth(area: int, n: int, threads: int, find_gpus: FindGpus) -> bool:
@@ -265,7 +266,7 @@ def _limits(matrix: Matrix, grid: Grid, costs: Costs, behind: np.ndarray, ahead:
     edges = grid.edges
     rows, columns = block_shape(n, m)
     every = max(1, rows // int(edges[1]))
-    at_behind, at_ahead = (no_heights(edges[every:-1:every], columns, m) for _ in range(2))
+    at_behind, at_ahead = (no_heights(edges[every:-1:every].copy(), columns, m) for _ in range(2))
     most_behind, most_ahead = np.zeros(len(edges), np.int64), np.zeros(len(edges), np.int64)
     most_ahead[0], most_behind[-1] = (
         np.max(values[its], where=grid.alive[its], initial=0)

@@ -44,7 +44,7 @@ class Runs:
         """(n,) uint32."""
         self._parts.append(runs)
 
-    def add_run(self, operation: int, bases: int) -> None:
+    def add_run(self, operation: np.int64, bases: int) -> None:
         if bases:
             self.add(np.array([pack_run(operation, bases)], np.uint32))
 

@@ -292,7 +292,7 @@ def run_steps(m, s, step, last, ranges, best, pool, wide_scratch, low_scratch, f
     m, s, wide_scratch, low_scratch : as in `_step_group`.
     """
     while step < last:
-        begin, end = ranges[step, 0], ranges[step, 1]
+        begin, end = np.int64(ranges[step, 0]), np.int64(ranges[step, 1])
         if end - begin > few or m.every and pool.used[0] + (end - begin) * LANES > len(pool.places):
             break
         for g in range(end - 1, begin - 1, -1):

@@ -55,7 +55,7 @@ def heaviest_bundle(graph, n_nodes, scores, before, path):
 
     scores : (n,) int64, before : (n,) int32, path : (n,) int32; all overwritten.
     """
-    node = _score_from(graph, n_nodes, 0, scores, before)
+    node = _score_from(graph, n_nodes, np.int64(0), scores, before)
     while node != NONE and graph.has_next[node]:
         _leave_out_beside(graph, n_nodes, node, scores)
         node = _score_from(graph, n_nodes, graph.rank[node] + 1, scores, before)

@@ -84,7 +84,7 @@ def _build(graph, codes, offsets, scoring, narrow, wide, paths, scores):
     Returns the number of nodes and the rows, perhaps new ones.
     """
     steepest = max(scoring.match, -scoring.mismatch, -scoring.gap)
-    n_nodes = 0
+    n_nodes = np.int64(0)
     for i in range(len(offsets) - 1):
         sequence = codes[offsets[i] : offsets[i + 1]]
         mates = np.full(len(sequence), NONE, np.int32)

@@ -12,6 +12,7 @@ from bellapy.compute.jit import njit_entry
 from bellapy.compute.threads import map_threads
 from bellapy.jobs.assemble.graph import Arcs
 from bellapy.records.bases import UNKNOWN
+from bellapy.records.table import frozen
 
 U = np.uint64
 WORD, PLACE_BITS = 15, 32  # bases; bits of a place, behind those of a word
@@ -33,7 +34,7 @@ def unrolled(codes: np.ndarray) -> np.ndarray:
     """
     n, powers = len(codes), 1 << CODE_BITS * np.arange(PROBE - 1, -1, -1)
     words = [codes[n - at - PROBE : n - at] @ powers for at in PROBED if n > at + PROBE]
-    if not _begins_with_any(codes, max(0, n - PROBED[-1] - PROBE), np.array(words, np.uint64)):
+    if not _begins_with_any(frozen(codes), max(0, n - PROBED[-1] - PROBE), np.array(words, np.uint64)):
         return codes
     turn = turn_of(codes, WHOLE)
     return codes[: turn + max(turn // 2, LONGER)] if turn else codes
@@ -60,7 +61,7 @@ def turn_of(codes: np.ndarray, least: float = SHARE) -> int:
     if len(codes) - WORD + 1 < 2 * LEAST_TURN:
         return 0
     words = np.empty(len(codes), np.int64)
-    in_order = np.sort(words[: _write_words(codes, words)])
+    in_order = np.sort(words[: _write_words(frozen(codes), words)])
     order = in_order & (1 << PLACE_BITS) - 1
     same = np.diff(in_order >> PLACE_BITS) == 0
     first, between = order[:-1][same], np.diff(order)[same]

@@ -17,6 +17,7 @@ from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import Pile
 from bellapy.jobs.correct.members import choose_depth, deepest
 from bellapy.params.correct import CorrectParams
+from bellapy.records.table import frozen
 
 TELLING_READS, TELLING_SHARE = 4, 0.2  # that show a column's second base, for it to tell copies apart
 FOREIGN = 3  # such columns against a read, less those for it
@@ -71,7 +72,7 @@ def _count_changes(template, codes, raw, begins, counts):
 def count_changes(template: np.ndarray, found: Corrected) -> Changes:
     """What became of a read, (n_raw,) uint8 codes."""
     counts = np.zeros(len(Changes._fields), np.int64)
-    _count_changes(template, found.codes, found.raw, found.begins, counts)
+    _count_changes(frozen(template), frozen(found.codes), found.raw, found.begins, counts)
     return Changes(*counts.tolist())
 
 

@@ -302,9 +302,9 @@ def join_strokes(query, target, strokes, spans, scoring, zdrop, bonus):
         longest = max(longest, spans[1, a] - spans[0, a] + spans[3, a] - spans[2, a] + 4)
     joined, path = np.empty(longest, np.uint32), np.empty(longest, np.uint32)
     points = np.empty((longest // max(1, zdrop // (4 * scoring.match)) + 4, 4), np.int64)  # each rises by a half of zdrop
-    rows, n_rows = np.empty((max(16, 2 * n_alignments), 12), np.int64), 0
-    runs, n_runs = np.empty(max(1024, strokes.counts.sum() + 2 * len(strokes.counts)), np.uint32), 0
-    s = 0
+    rows, n_rows = np.empty((max(16, 2 * n_alignments), 12), np.int64), np.int64(0)
+    runs = np.empty(max(1024, strokes.counts.sum() + 2 * len(strokes.counts)), np.uint32)
+    n_runs, s = np.int64(0), 0
     for a in range(n_alignments):
         begin = s
         while s < len(strokes.alignment) and strokes.alignment[s] == a:

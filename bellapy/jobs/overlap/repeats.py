@@ -178,7 +178,7 @@ def judge_stretches(
     """
     offsets, (repeat, mixed) = profile.offsets, find_repeats(parts, bins, profile, threads)
     votes, needed = count_votes(parts, bins, upper, repeat, DOUBTED, threads), DEEP_SHARE * correct * profile.width
-    voted, (is_repeat, deep) = max(VOTED, CHIMERAS * mixed), np.empty((2, len(repeat)), bool)
+    voted, (is_repeat, deep) = float(max(VOTED, CHIMERAS * mixed)), np.empty((2, len(repeat)), bool)
     share = shared_by(threads)
     share(lambda part: judge_bins(offsets, votes, needed, voted, repeat, *part, is_repeat, deep), len(offsets) - 1)
     return is_repeat, deep

@@ -51,7 +51,7 @@ def is_free(walls, q, t, region, since):
 @njit
 def is_known_free(walls, q, t, last):
     """Likewise, for what was looked at without walls: (2,) anti-diagonals on the left and on the right."""
-    return is_clear(walls, q, t, around(last), 0)
+    return is_clear(walls, q, t, around(last), np.int64(0))
 
 
 @njit_inner
@@ -70,7 +70,7 @@ def brings(walls, spanned, turns, turn):
         return LEFT_OUT
     if n_spanned == 1 and turn < len(turns.q):
         return WAITS
-    if turns.foresight.poor[x] and is_clear(walls, q, t, around(turns.foresight.last[x]), 0):
+    if turns.foresight.poor[x] and is_clear(walls, q, t, around(turns.foresight.last[x]), np.int64(0)):
         return POOR
     return DUE
 

@@ -10,6 +10,7 @@ from bellapy.compute.gpu.desk import Desk
 from bellapy.compute.gpu.planes import BASES, pack_planes
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for
 from bellapy.compute.threads import even_ranges, map_threads
+from bellapy.records.table import frozen
 from bellapy.seeding.gpu.minimizers_kernels import FLAGS, list_minimizers, mark_minimizers
 
 LEAST_PART = 1 << 20  # bases that a thread packs
@@ -32,7 +33,7 @@ def planes_of(codes: np.ndarray, threads: int) -> np.ndarray:
 
     def pack(some: tuple[int, int]) -> None:
         begin, end = some
-        pack_planes(codes[BASES * begin : BASES * end], planes[begin:end])
+        pack_planes(frozen(codes[BASES * begin : BASES * end]), planes[begin:end])
 
     map_threads(pack, even_ranges(words, max(1, min(threads, len(codes) // LEAST_PART))), threads)
     return planes
