@@ -14,7 +14,7 @@ import numpy as np
 from numba import cuda
 
 from bellapy.compute.gpu.desk import Desk
-from bellapy.compute.gpu.ops import SIMULATED, U32, U64, WARP, ballot, sync_warp
+from bellapy.compute.gpu.ops import SIMULATED, U32, U64, WARP, ballot, inlined, sync_warp
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, blocks_for, scan, sum_before
 
 DIGIT_BITS = 3 if SIMULATED else 8
@@ -40,17 +40,13 @@ def count_digits(words, n, shift, mask, counts):
     counts[me * cuda.gridDim.x + cuda.blockIdx.x] = here[me]
 
 
-def scatter_digits(words, n, shift, mask, begins, out):
-    """Write every word to where its digit belongs, one block for each tile.
+@inlined
+def _rank(words, n, shift, mask, begins, here, sums, to, own, places):
+    """A thread's words of a tile, and their places in it when it is in order: `own` and `places`, of OWN, filled.
 
-    words, n, shift, mask : as in `count_digits`.  begins : (DIGITS * n_tiles,) int64, the scan of its counts.
-    out : (n or more,) uint64.
+    words, n, shift, mask, begins : as in `scatter_digits`.  here, sums, to : shared by the block.  A word that comes to a
+    place of the tile goes to this place and to[its digit] more.
     """
-    here = cuda.shared.array((WARPS, DIGITS), np.int32)
-    moved = cuda.shared.array(TILE, np.uint64)
-    to = cuda.shared.array(DIGITS, np.int64)
-    sums = cuda.shared.array(BLOCK, np.int64)
-    own, ranks = cuda.local.array(OWN, np.uint64), cuda.local.array(OWN, np.int32)
     me, tile = cuda.threadIdx.x, cuda.blockIdx.x
     lane, warp = me % WARP, me // WARP
     below = (U32(1) << U32(lane)) - U32(1)
@@ -74,7 +70,7 @@ def scatter_digits(words, n, shift, mask, begins, out):
             here[warp, digit] = before + cuda.popc(same)
         sync_warp()
         own[r] = word
-        ranks[r] = before + rank
+        places[r] = before + rank
     cuda.syncthreads()
     total = 0
     for w in range(WARPS):
@@ -87,12 +83,62 @@ def scatter_digits(words, n, shift, mask, begins, out):
         here[w, me] += before_digit
     cuda.syncthreads()
     for r in range(OWN):
-        if tile * TILE + (warp * OWN + r) * WARP + lane < n:
-            moved[here[warp, (own[r] >> shift) & mask] + ranks[r]] = own[r]
+        places[r] += here[warp, (own[r] >> shift) & mask]
+
+
+def scatter_digits(words, n, shift, mask, begins, out):
+    """Write every word to where its digit belongs, one block for each tile.
+
+    words, n, shift, mask : as in `count_digits`.  begins : (DIGITS * n_tiles,) int64, the scan of its counts.
+    out : (n or more,) uint64.
+    """
+    here = cuda.shared.array((WARPS, DIGITS), np.int32)
+    moved = cuda.shared.array(TILE, np.uint64)
+    to = cuda.shared.array(DIGITS, np.int64)
+    sums = cuda.shared.array(BLOCK, np.int64)
+    own, places = cuda.local.array(OWN, np.uint64), cuda.local.array(OWN, np.int32)
+    _rank(words, n, shift, mask, begins, here, sums, to, own, places)
+    me, tile = cuda.threadIdx.x, cuda.blockIdx.x
+    first = tile * TILE + (me // WARP) * OWN * WARP + me % WARP
+    for r in range(OWN):
+        if first + r * WARP < n:
+            moved[places[r]] = own[r]
     cuda.syncthreads()
     for place in range(me, min(TILE, n - tile * TILE), BLOCK):
         word = moved[place]
         out[to[(word >> shift) & mask] + place] = word
+
+
+def scatter_both(words, n, shift, mask, begins, out, carried, carried_out):
+    """The same, and what each word carries goes with it: carried, carried_out : (n or more,) uint32."""
+    here = cuda.shared.array((WARPS, DIGITS), np.int32)
+    moved = cuda.shared.array(TILE, np.uint64)
+    to = cuda.shared.array(DIGITS, np.int64)
+    sums = cuda.shared.array(BLOCK, np.int64)
+    own, places = cuda.local.array(OWN, np.uint64), cuda.local.array(OWN, np.int32)
+    goes = cuda.local.array(OWN, np.int64)
+    _rank(words, n, shift, mask, begins, here, sums, to, own, places)
+    me, tile = cuda.threadIdx.x, cuda.blockIdx.x
+    first, n_here = tile * TILE + (me // WARP) * OWN * WARP + me % WARP, min(TILE, n - tile * TILE)
+    for r in range(OWN):
+        if first + r * WARP < n:
+            moved[places[r]] = own[r]
+    cuda.syncthreads()
+    for r in range(OWN):
+        place = r * BLOCK + me
+        if place < n_here:
+            word = moved[place]
+            goes[r] = to[(word >> shift) & mask] + place
+            out[goes[r]] = word
+    cuda.syncthreads()
+    for r in range(OWN):
+        if first + r * WARP < n:
+            moved[places[r]] = U64(carried[first + r * WARP])
+    cuda.syncthreads()
+    for r in range(OWN):
+        place = r * BLOCK + me
+        if place < n_here:
+            carried_out[goes[r]] = U32(moved[place])
 
 
 def sort_words(desk: Desk, words: Any, room: Any, n: int, first_bit: int, end_bit: int) -> tuple[Any, Any]:
@@ -100,12 +146,22 @@ def sort_words(desk: Desk, words: Any, room: Any, n: int, first_bit: int, end_bi
 
     words, room : (n or more,) uint64 on the device; n of the first are sorted.  Both are overwritten.
     """
-    n_tiles = blocks_for(n, TILE)
+    return sort_both(desk, (words, room), (), n, first_bit, end_bit)[0]
+
+
+def sort_both(
+    desk: Desk, words: tuple[Any, Any], carried: tuple[Any, ...], n: int, first_bit: int, end_bit: int
+) -> tuple[tuple[Any, Any], tuple[Any, ...]]:
+    """The same with what each word carries, (n or more,) uint32; pairs of an array and room, as they are returned.
+
+    carried : none where words carry nothing.
+    """
+    n_tiles, scatter = blocks_for(n, TILE), scatter_both if carried else scatter_digits
     counts = desk.empty(DIGITS * n_tiles, np.uint32)
     for bit in range(first_bit, end_bit if n > 1 else first_bit, DIGIT_BITS):
         shift, mask = U64(bit), U64((1 << min(DIGIT_BITS, end_bit - bit)) - 1)
-        desk.launch(count_digits, n_tiles, BLOCK, words, n, shift, mask, counts)
+        desk.launch(count_digits, n_tiles, BLOCK, words[0], n, shift, mask, counts)
         begins, _ = scan(desk, counts)
-        desk.launch(scatter_digits, n_tiles, BLOCK, words, n, shift, mask, begins, room)
-        words, room = room, words
-    return words, room
+        desk.launch(scatter, n_tiles, BLOCK, words[0], n, shift, mask, begins, words[1], *carried)
+        words, carried = words[::-1], carried[::-1]
+    return words, carried

@@ -17,7 +17,7 @@ except DeviceError as error:
 from bellapy.compute.gpu.desk import desk
 from bellapy.compute.gpu.ops import SIMULATED
 from bellapy.compute.gpu.scan import TILE, scan, total_of
-from bellapy.compute.gpu.sort import sort_words
+from bellapy.compute.gpu.sort import sort_both, sort_words
 from bellapy.report.run_report import Devices
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
@@ -45,3 +45,13 @@ def test_sort_by_some_bits_keeps_the_order_of_equal_words(rng, n, first, end, di
     with desk(Devices()) as its_desk:
         found, _ = sort_words(its_desk, its_desk.send(words), its_desk.empty(n, np.uint64), n, first, end)
         assert_array_equal(its_desk.fetch(found), words[np.argsort(key, kind="stable")])
+
+
+def test_what_words_carry_goes_with_them(rng):
+    words, carried = rng.integers(0, 1 << 20, MANY).astype(np.uint64), np.arange(MANY, dtype=np.uint32)
+    order = np.argsort(words >> np.uint64(3), kind="stable")
+    with desk(Devices()) as its_desk:
+        both = [(its_desk.send(some), its_desk.empty(MANY, some.dtype)) for some in (words, carried)]
+        found = sort_both(its_desk, *both, MANY, 3, 20)
+        assert_array_equal(its_desk.fetch(found[0][0]), words[order])
+        assert_array_equal(its_desk.fetch(found[1][0]), order)

@@ -13,7 +13,7 @@ from bellapy.compute.gpu.desk import Desk, desks, on_each, on_free
 from bellapy.compute.gpu.ops import U64
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.gpu.scan import BLOCK, TILE, begins_of_tiles, blocks_for, scan, total_of
-from bellapy.compute.gpu.sort import sort_words
+from bellapy.compute.gpu.sort import sort_both
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import even_ranges, map_threads
 from bellapy.jobs.overlap.gpu.products_kernels import (
@@ -39,8 +39,8 @@ WORD_BITS = 64
 WIDE = "so many or so long reads do not fit the words of a GPU: the product is made on the CPU"
 GROUP_PRODUCTS = 1 << 27
 SHARED_ENTRIES = 1 << 25  # for each GPU: fewer are multiplied before they are on another one
-PRODUCT_BYTES = 20
-"""Of device memory for each product: two words, a flag, and what the sort counts."""
+PRODUCT_BYTES = 28
+"""Of device memory for each product: its word and position, as much room, a flag, and what the sort counts."""
 ENTRY_BYTES, PLANES_BYTES = 20, 3 / 8
 """For each entry: it, its products, and those before it.  For each base: its bit planes."""
 LEAST_PRODUCTS = 1 << 22  # groups of fewer would be too many
@@ -57,17 +57,13 @@ CHOSEN_BYTES = 512 << 20  # of the rows of candidates that are looked at togethe
 class _Bits(NamedTuple):
     """Bits of the parts of a word but the query's; sorted : the first bit that words are sorted by."""
 
-    position: int
     diagonal: int
     target: int
     sorted: int
 
 
-def _bits(matrix: KmerMatrix, layout: KeyLayout) -> _Bits:
-    longest = int(np.diff(matrix.starts).max(initial=0))
-    position = longest.bit_length()
-    diagonal = layout.diagonal_bits + layout.diagonal_shift
-    return _Bits(position, diagonal, layout.target_bits, position + layout.diagonal_shift)
+def _bits(layout: KeyLayout) -> _Bits:
+    return _Bits(layout.diagonal_bits + layout.diagonal_shift, layout.target_bits, layout.diagonal_shift)
 
 
 def try_on_gpu(
@@ -136,8 +132,8 @@ def find_on_gpus(
     products = first.fetch(of_query)[:n_queries].astype(np.int64)
     del counts
     layout = layout or layout_of(matrix, int(products.max(initial=1)))
-    bits = _bits(matrix, layout)
-    query_bits = WORD_BITS - bits.target - 1 - bits.diagonal - bits.position
+    bits = _bits(layout)
+    query_bits = WORD_BITS - bits.target - 1 - bits.diagonal
     if query_bits < 0:
         return None
     total, free = int(products.sum()), min(its.device.gpu.free for its in its_desks)
@@ -239,15 +235,15 @@ def _multiply(desk: Desk, there: _There, listed: Any, counts: Any, product: _Pro
     """
     (first, end, bits, bias), starts = block, product.matrix.starts
     low, high = int(starts[first]), int(starts[end])
-    group = Group(*map(np.int64, (low, high, first, bits.position, bits.diagonal, bits.target, bias)))
+    group = Group(*map(np.int64, (low, high, first, bits.diagonal, bits.target, bias)))
     counts = _count(desk, there, (low, high), listed, counts, desk.empty(0, np.uint64))
     begins, sums = scan(desk, counts)
     n = total_of(desk, sums)
-    words, room = desk.empty(n, np.uint64), desk.empty(n, np.uint64)
-    desk.launch(expand_pairs, blocks_for(counts.size), BLOCK, there.matrix, group, listed, begins, words)
-    last_bit = bits.position + bits.diagonal + bits.target + 1 + (end - first - 1).bit_length()
-    words, room = sort_words(desk, words, room, n, bits.sorted, last_bit)
-    return _choose(desk, words, room, there.lengths, group, product.matrix, product.params)
+    words, positions = ((desk.empty(n, dtype), desk.empty(n, dtype)) for dtype in (np.uint64, np.uint32))
+    desk.launch(expand_pairs, blocks_for(counts.size), BLOCK, there.matrix, group, listed, begins, words[0], positions[0])
+    last_bit = bits.diagonal + bits.target + 1 + (end - first - 1).bit_length()
+    words, positions = sort_both(desk, words, positions, n, bits.sorted, last_bit)
+    return _choose(desk, words, positions[0], there.lengths, group, product.matrix, product.params)
 
 
 def _count(desk: Desk, there: _There, places: tuple[int, int], listed: Any, counts: Any, of_query: Any) -> Any:
@@ -270,10 +266,11 @@ def _groups(products: np.ndarray, most: int, most_queries: int) -> Iterator[tupl
 
 
 def _choose(
-    desk: Desk, words: Any, room: Any, lengths: Any, group: Group, matrix: KmerMatrix, params: SeedParams
+    desk: Desk, both: tuple[Any, Any], positions: Any, lengths: Any, group: Group, matrix: KmerMatrix, params: SeedParams
 ) -> _Chosen:
-    """The seeds of sorted products."""
-    n_tiles, to_pair = blocks_for(words.size, TILE), U64(group.position_bits + group.diagonal_bits)
+    """The seeds of sorted products; both : their words, and room."""
+    words, room = both
+    n_tiles, to_pair = blocks_for(words.size, TILE), U64(group.diagonal_bits)
     sums = desk.empty(n_tiles + 1, np.int64)
     desk.launch(count_candidates, n_tiles, BLOCK, words, to_pair, params.min_support, sums)
     total = begins_of_tiles(desk, sums)
@@ -289,7 +286,7 @@ def _choose(
         rows, counts = desk.empty((some.size * most, N_COLUMNS), np.int32), desk.empty(some.size, np.uint32)
         blocks = blocks_for(some.size)
         desk.launch(
-            choose_candidates, blocks, BLOCK, words, room, used, some, lengths, group, shape, params, rows, counts
+            choose_candidates, blocks, BLOCK, words, positions, room, used, some, lengths, group, shape, params, rows, counts
         )  # fmt: skip
         of_rows, n_rows = scan(desk, counts)
         packed = desk.empty((N_COLUMNS, total_of(desk, n_rows)), np.int32)

@@ -1,8 +1,8 @@
 """Kernels of the product A·Aᵀ and of the choice of seeds on GPUs.
 
-A product is one word, which holds all that there is to know of it:
+A product is a word, and beside it the query position of its k-mer:
 
-    [ query, less the first one of its group | target | opposite strand | diagonal | query position ]
+    [ query, less the first one of its group | target | opposite strand | diagonal ]
 
 Words are made in the order of columns, and sorted as far as the CPU's keys tell diagonals apart (products.py).  So the
 k-mers of a candidate come in the CPU's order.  Seeds are chosen by the CPU's own functions (seeds.py), a thread for each
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda
 
-from bellapy.compute.gpu.ops import U64, inlined
+from bellapy.compute.gpu.ops import U32, U64, inlined
 from bellapy.compute.gpu.scan import BLOCK, OWN, TILE, sum_before
 from bellapy.jobs.overlap.seeds import (
     DIAGONAL_BIAS,
@@ -54,13 +54,12 @@ class Group(NamedTuple):
     """The queries that are multiplied together, and how words are laid out; all int64.
 
     low, high : the places of the queries.  first_query : the first of them.
-    position_bits, diagonal_bits, target_bits : of the parts of a word.  bias : added to diagonals of equal strands.
+    diagonal_bits, target_bits : of the parts of a word.  bias : added to diagonals of equal strands.
     """
 
     low: np.int64
     high: np.int64
     first_query: np.int64
-    position_bits: np.int64
     diagonal_bits: np.int64
     target_bits: np.int64
     bias: np.int64
@@ -144,11 +143,11 @@ def count_pairs(matrix, low, high, listed, counts, of_query):
     counts[x] = n
 
 
-def expand_pairs(matrix, group, listed, begins, words):
-    """The words of the products of a group, a thread for each entry listed.
+def expand_pairs(matrix, group, listed, begins, words, positions):
+    """The words of the products of a group, and their positions, a thread for each entry listed.
 
     matrix : Matrix.  group : Group.  listed : as in `count_pairs`.  begins : (n,) int64, the scan of its counts.
-    words : uint64, as many as there are products.
+    words, positions : uint64 and uint32, as many as there are products.
     """
     x, entries = cuda.grid(1), matrix.entries
     if x >= begins.size:
@@ -166,8 +165,8 @@ def expand_pairs(matrix, group, listed, begins, words):
         target = read_at(place, matrix.starts, matrix.table)
         opposite = way ^ reverse_of(entries[j])
         diagonal = place - matrix.starts[target] + (position if opposite else group.bias - position)
-        pair = (high | U64(target) << ONE | opposite) << U64(group.diagonal_bits)
-        words[at] = (pair | U64(diagonal)) << U64(group.position_bits) | U64(position)
+        words[at] = (high | U64(target) << ONE | opposite) << U64(group.diagonal_bits) | U64(diagonal)
+        positions[at] = U32(position)
         at += 1
         j += 1
 
@@ -218,31 +217,31 @@ def list_candidates(words, to_pair, least, before, begins):
 
 
 @inlined
-def _members(words, begin, group):
+def _members(words, positions, begin, group):
     """Turn the words of the candidate that begins at `begin` into those of Members, not yet sorted.
 
-    words : (n,) uint64.  Return the pair, how many k-mers it shares, and how many of them are looked at.
+    words, positions : (n,) uint64 and uint32.
+
+    Return the pair, how many k-mers it shares, and how many of them are looked at.
     """
-    to_pair = U64(group.position_bits + group.diagonal_bits)
-    diagonals, positions = (ONE << U64(group.diagonal_bits)) - ONE, (ONE << U64(group.position_bits)) - ONE
+    to_pair, diagonals = U64(group.diagonal_bits), (ONE << U64(group.diagonal_bits)) - ONE
     pair, end = words[begin] >> to_pair, begin + 1
     while end < words.size and words[end] >> to_pair == pair:
         end += 1
     n_shared = end - begin
     n, step = 0, (n_shared + MAX_MEMBERS - 1) // MAX_MEMBERS
     for x in range(begin, end, step):
-        word = words[x]
-        position, diagonal = word & positions, np.int64((word >> U64(group.position_bits)) & diagonals)
+        diagonal = np.int64(words[x] & diagonals)
         biased = U64(diagonal + DIAGONAL_BIAS - (np.int64(0) if pair & ONE else group.bias))
-        words[begin + n] = biased << U64(31) | position
+        words[begin + n] = biased << U64(31) | U64(positions[x])
         n += 1
     return pair, n_shared, n
 
 
-def choose_candidates(words, room, used, begins, lengths, group, shape, params, rows, counts):
+def choose_candidates(words, positions, room, used, begins, lengths, group, shape, params, rows, counts):
     """The seeds of some candidates, a thread for each.
 
-    words : (n,) uint64, sorted; used up.  room, used : (n,) uint64 and bool, scratch.
+    words, positions : (n,) uint64 and uint32, sorted; the words are used up.  room, used : (n,) uint64 and bool, scratch.
     begins : (n_candidates,) int64.  lengths : (n_reads,) int32.  group : Group.  shape : k and seed length of the matrix.
     params : SeedParams.  rows : (n_candidates * (ranks + 1), N_COLUMNS) int32.  counts : (n_candidates,) uint32, rows each.
     """
@@ -250,7 +249,7 @@ def choose_candidates(words, room, used, begins, lengths, group, shape, params, 
     if c >= begins.size:
         return
     begin, heads = begins[c], cuda.local.array(HEADS, np.int64)
-    pair, n_shared, n = _members(words, begin, group)
+    pair, n_shared, n = _members(words, positions, begin, group)
     query = group.first_query + np.int64(pair >> U64(group.target_bits + 1))
     target = np.int64((pair >> ONE) & ((ONE << U64(group.target_bits)) - ONE))
     both = np.int64(lengths[query]), np.int64(lengths[target])
