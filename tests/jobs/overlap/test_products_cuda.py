@@ -96,6 +96,12 @@ def test_what_hardly_fits_is_left_to_the_cpu():
     assert products_cuda.products_for(1 << 20, 1000, 9000, 5000) > 5000
 
 
+def test_a_long_read_leaves_room_for_queries():
+    """Groups of few of them would be very many."""
+    bits = products_cuda._bits(make_key_layout(1 << 20, 600_000, 1_000_000))
+    assert products_cuda.WORD_BITS - bits.target - 1 - bits.diagonal >= 20
+
+
 def test_groups_without_seeds_are_left_out(monkeypatch):
     columns = np.zeros((products_cuda.N_COLUMNS, 5), np.int32)
     columns[0] = 0, 1, 1, 2, 2
