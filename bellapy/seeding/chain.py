@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellapy.compute.jit import njit, njit_inner
+from bellapy.compute.jit import njit, njit_inner, njit_vector
 from bellapy.seeding.anchors import place_of, query_of, read_of, strand_of, track_of
 
 GAP_SHARE = 0.008
+AT_ONCE = 256  # predecessors of which vector code tells which are near; 8 in a word
 
 
 class ChainRule(NamedTuple):
@@ -56,6 +57,61 @@ def penalties(k: int, band: int) -> np.ndarray:
     return (GAP_SHARE * k * difference + 0.5 * np.log2(difference + 1)).astype(np.int32)
 
 
+@njit_inner
+def _tell_places(anchors, layout, tracks, queries):
+    """The last 32 bits of anchors' tracks, and their query positions, to (n,) uint32 each."""
+    for i in range(len(anchors)):
+        tracks[i], queries[i] = track_of(anchors[i], layout), query_of(anchors[i], layout)
+
+
+@njit_vector
+def _mark_near(tracks, queries, begin, n, i, max_gap, band, near):
+    """near[x] = 1 if anchor i may follow anchor begin + x, else 0, for n of them, whose tracks are at most max_gap before.
+
+    tracks, queries : of `_tell_places`.  max_gap, band : uint32, of ChainRule.  near : uint8.
+    """
+    first, track, query, one = np.uint64(begin), tracks[i], queries[i], np.uint32(1)
+    for x in range(np.uint64(n)):
+        t_gap, q_gap = np.uint32(track - tracks[first + x]), np.uint32(query - queries[first + x])
+        before = (np.uint32(t_gap - one) < max_gap) & (np.uint32(q_gap - one) < max_gap)
+        near[x] = before & (np.uint32(t_gap - q_gap + band) <= np.uint32(band + band))
+
+
+@njit_inner
+def _best_before(i, oldest, places, scores, before, tried_by, k, rule, costs, room):
+    """The best score of a chain that ends at anchor i, and the anchor before it or -1; from i back to `oldest`.
+
+    places : both of `_tell_places`.  scores, before, k, rule, costs : as in `score_anchors`.
+    tried_by : (n,) int32, the last anchor that tried one behind each.  room : (AT_ONCE,) uint8, and the same as words.
+    """
+    (tracks, queries), (near, words) = places, room
+    best, its_before, skips, end = np.int64(k), np.int64(-1), 0, i
+    while end > oldest:
+        begin = max(oldest, end - AT_ONCE)
+        n = end - begin
+        _mark_near(tracks, queries, begin, n, i, np.uint32(rule.max_gap), np.uint32(rule.band), near)
+        for x in range((n + 7) // 8 - 1, -1, -1):
+            if words[x] == 0:
+                continue
+            for y in range(min(n, 8 * x + 8) - 1, 8 * x - 1, -1):
+                if near[y] == 0:
+                    continue
+                j = begin + y
+                t_gap, q_gap = np.int64(np.uint32(tracks[i] - tracks[j])), np.int64(np.uint32(queries[i] - queries[j]))
+                score = scores[j] + min(k, min(t_gap, q_gap)) - costs[abs(t_gap - q_gap)]
+                if score > best:
+                    best, its_before = score, j
+                    skips = max(0, skips - 1)
+                elif tried_by[j] == i:
+                    skips += 1
+                    if skips > rule.max_skips:
+                        return best, its_before
+                if before[j] >= 0:
+                    tried_by[before[j]] = i
+        end = begin
+    return best, its_before
+
+
 @njit
 def score_anchors(anchors, layout, k, rule, costs, starts):
     """The score of the best chain that ends at each anchor, (n,) int32, and the anchor before it or -1, (n,) int32.
@@ -64,10 +120,13 @@ def score_anchors(anchors, layout, k, rule, costs, starts):
     starts : (n_sequences,) int64, ascending, where sequences begin: no chain runs over a border.
     """
     n = len(anchors)
+    near = np.empty(AT_ONCE, np.uint8)
+    places, room = (np.empty(n, np.uint32), np.empty(n, np.uint32)), (near, near.view(np.uint64))
+    _tell_places(anchors, layout, *places)
     scores, before, tried_by = np.empty(n, np.int32), np.empty(n, np.int32), np.full(n, -1, np.int32)
     oldest, border, next_border = 0, np.int64(-1), np.int64(-1)
     for i in range(n):
-        track, q = track_of(anchors[i], layout), query_of(anchors[i], layout)
+        track = track_of(anchors[i], layout)
         if track >= next_border or i == 0 or track - track_of(anchors[i - 1], layout) > rule.max_gap:
             place = place_of(anchors[i], layout)
             sequence = np.searchsorted(starts, place, side="right") - 1
@@ -77,25 +136,7 @@ def score_anchors(anchors, layout, k, rule, costs, starts):
         while oldest < i and track_of(anchors[oldest], layout) < least:
             oldest += 1
         oldest = max(oldest, i - rule.max_tried)
-        best, its_before, skips = k, -1, 0
-        for j in range(i - 1, oldest - 1, -1):
-            t_gap, q_gap = track - track_of(anchors[j], layout), q - query_of(anchors[j], layout)
-            if q_gap <= 0 or q_gap > rule.max_gap or t_gap <= 0:
-                continue
-            difference = abs(t_gap - q_gap)
-            if difference > rule.band:
-                continue
-            score = scores[j] + min(k, min(t_gap, q_gap)) - costs[difference]
-            if score > best:
-                best, its_before = score, j
-                skips = max(0, skips - 1)
-            elif tried_by[j] == i:
-                skips += 1
-                if skips > rule.max_skips:
-                    break
-            if before[j] >= 0:
-                tried_by[before[j]] = i
-        scores[i], before[i] = best, its_before
+        scores[i], before[i] = _best_before(i, oldest, places, scores, before, tried_by, k, rule, costs, room)
     return scores, before
 
 

@@ -20,6 +20,7 @@ from bellapy.jobs.overlap.gpu.products_kernels import (
     STRONG,
     Group,
     Matrix,
+    Sorted,
     choose_candidates,
     count_candidates,
     count_pairs,
@@ -243,7 +244,7 @@ def _multiply(desk: Desk, there: _There, listed: Any, counts: Any, product: _Pro
     desk.launch(expand_pairs, blocks_for(counts.size), BLOCK, there.matrix, group, listed, begins, words[0], positions[0])
     last_bit = bits.diagonal + bits.target + 1 + (end - first - 1).bit_length()
     words, positions = sort_both(desk, words, positions, n, bits.sorted, last_bit)
-    return _choose(desk, words, positions[0], there.lengths, group, product.matrix, product.params)
+    return _choose(desk, Sorted(words[0], positions[0]), words[1], there.lengths, group, product.matrix, product.params)
 
 
 def _count(desk: Desk, there: _There, places: tuple[int, int], listed: Any, counts: Any, of_query: Any) -> Any:
@@ -266,10 +267,10 @@ def _groups(products: np.ndarray, most: int, most_queries: int) -> Iterator[tupl
 
 
 def _choose(
-    desk: Desk, both: tuple[Any, Any], positions: Any, lengths: Any, group: Group, matrix: KmerMatrix, params: SeedParams
+    desk: Desk, products: Sorted, room: Any, lengths: Any, group: Group, matrix: KmerMatrix, params: SeedParams
 ) -> _Chosen:
-    """The seeds of sorted products; both : their words, and room."""
-    words, room = both
+    """The seeds of sorted products."""
+    words = products.words
     n_tiles, to_pair = blocks_for(words.size, TILE), U64(group.diagonal_bits)
     sums = desk.empty(n_tiles + 1, np.int64)
     desk.launch(count_candidates, n_tiles, BLOCK, words, to_pair, params.min_support, sums)
@@ -286,7 +287,7 @@ def _choose(
         rows, counts = desk.empty((some.size * most, N_COLUMNS), np.int32), desk.empty(some.size, np.uint32)
         blocks = blocks_for(some.size)
         desk.launch(
-            choose_candidates, blocks, BLOCK, words, positions, room, used, some, lengths, group, shape, params, rows, counts
+            choose_candidates, blocks, BLOCK, products, room, used, some, lengths, group, shape, params, rows, counts
         )  # fmt: skip
         of_rows, n_rows = scan(desk, counts)
         packed = desk.empty((N_COLUMNS, total_of(desk, n_rows)), np.int32)

@@ -65,6 +65,13 @@ class Group(NamedTuple):
     bias: np.int64
 
 
+class Sorted(NamedTuple):
+    """Products in the order of their words, (n,) uint64, and their positions, (n,) uint32."""
+
+    words: np.ndarray
+    positions: np.ndarray
+
+
 @inlined
 def _first_target(matrix, i, query):
     """The first entry behind entry i in its column that lies in a target of its query, or the end of the column.
@@ -217,13 +224,12 @@ def list_candidates(words, to_pair, least, before, begins):
 
 
 @inlined
-def _members(words, positions, begin, group):
-    """Turn the words of the candidate that begins at `begin` into those of Members, not yet sorted.
-
-    words, positions : (n,) uint64 and uint32.
+def _members(products, begin, group):
+    """Turn the words of the candidate that begins at `begin` into those of Members, not yet sorted; products : Sorted.
 
     Return the pair, how many k-mers it shares, and how many of them are looked at.
     """
+    words = products.words
     to_pair, diagonals = U64(group.diagonal_bits), (ONE << U64(group.diagonal_bits)) - ONE
     pair, end = words[begin] >> to_pair, begin + 1
     while end < words.size and words[end] >> to_pair == pair:
@@ -233,15 +239,15 @@ def _members(words, positions, begin, group):
     for x in range(begin, end, step):
         diagonal = np.int64(words[x] & diagonals)
         biased = U64(diagonal + DIAGONAL_BIAS - (np.int64(0) if pair & ONE else group.bias))
-        words[begin + n] = biased << U64(31) | U64(positions[x])
+        words[begin + n] = biased << U64(31) | U64(products.positions[x])
         n += 1
     return pair, n_shared, n
 
 
-def choose_candidates(words, positions, room, used, begins, lengths, group, shape, params, rows, counts):
+def choose_candidates(products, room, used, begins, lengths, group, shape, params, rows, counts):
     """The seeds of some candidates, a thread for each.
 
-    words, positions : (n,) uint64 and uint32, sorted; the words are used up.  room, used : (n,) uint64 and bool, scratch.
+    products : Sorted; the words are used up.  room, used : (n,) uint64 and bool, scratch.
     begins : (n_candidates,) int64.  lengths : (n_reads,) int32.  group : Group.  shape : k and seed length of the matrix.
     params : SeedParams.  rows : (n_candidates * (ranks + 1), N_COLUMNS) int32.  counts : (n_candidates,) uint32, rows each.
     """
@@ -249,13 +255,13 @@ def choose_candidates(words, positions, room, used, begins, lengths, group, shap
     if c >= begins.size:
         return
     begin, heads = begins[c], cuda.local.array(HEADS, np.int64)
-    pair, n_shared, n = _members(words, positions, begin, group)
+    pair, n_shared, n = _members(products, begin, group)
     query = group.first_query + np.int64(pair >> U64(group.target_bits + 1))
     target = np.int64((pair >> ONE) & ((ONE << U64(group.target_bits)) - ONE))
     both = np.int64(lengths[query]), np.int64(lengths[target])
     strand = np.int64(1) - np.int64(2) * np.int64(pair & ONE)
     candidate = Candidate(query, target, strand, both, shape[0], shape[1], n_shared, np.int64(n))
-    members = Members(words[begin : begin + n], room[begin : begin + n], used[begin : begin + n])
+    members = Members(products.words[begin : begin + n], room[begin : begin + n], used[begin : begin + n])
     sort_members(members.words, n)
     list_by_query(members, n, both[0], heads)
     most = params.ranks + 1
