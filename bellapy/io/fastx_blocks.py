@@ -16,6 +16,7 @@ from bellapy.compute.threads import map_in_order
 from bellapy.errors import InputError
 from bellapy.io.fastx_ends import BEGINS, ENDS, FIRST_CUT, LEFT, N_SEEN, count_lines, look_at
 from bellapy.io.fastx_form import BYTE_ORDER_MARKS, LINES, LOOKED_AT, OTHER_FILES
+from bellapy.records.table import frozen
 
 BLOCK_SIZE = 1 << 19  # bytes; the C library returns the memory of larger ones to the system each time
 
@@ -226,9 +227,7 @@ def _look_at(file: int, at: int, end: int, fastq: bool) -> list[_Seen]:
 
 def read_only(text: bytes | bytearray, n: int) -> np.ndarray:
     """The first n bytes of a text for compiled code, which has one type for all: uint8."""
-    codes = np.frombuffer(text, np.uint8, n)
-    codes.flags.writeable = False
-    return codes
+    return frozen(np.frombuffer(text, np.uint8, n))
 
 
 def _blocks_of_file(file: int, begin: int, fastq: bool, threads: int, first_line: int) -> Iterator[FileBlock]:

@@ -78,6 +78,20 @@ def _mark_near(tracks, queries, begin, n, i, max_gap, band, near):
 
 
 @njit_inner
+def _last_near(near, words, end):
+    """The last place before `end` that is marked in `near`, or -1; words : the same, eight at a time."""
+    x = end - 1
+    while x >= 0:
+        if x % 8 == 7 and words[x // 8] == 0:
+            x -= 8
+        elif near[x]:
+            return x
+        else:
+            x -= 1
+    return x
+
+
+@njit_inner
 def _best_before(i, oldest, places, scores, before, tried_by, k, rule, costs, room):
     """The best score of a chain that ends at anchor i, and the anchor before it or -1; from i back to `oldest`.
 
@@ -90,24 +104,21 @@ def _best_before(i, oldest, places, scores, before, tried_by, k, rule, costs, ro
         begin = max(oldest, end - AT_ONCE)
         n = end - begin
         _mark_near(tracks, queries, begin, n, i, np.uint32(rule.max_gap), np.uint32(rule.band), near)
-        for x in range((n + 7) // 8 - 1, -1, -1):
-            if words[x] == 0:
-                continue
-            for y in range(min(n, 8 * x + 8) - 1, 8 * x - 1, -1):
-                if near[y] == 0:
-                    continue
-                j = begin + y
-                t_gap, q_gap = np.int64(np.uint32(tracks[i] - tracks[j])), np.int64(np.uint32(queries[i] - queries[j]))
-                score = scores[j] + min(k, min(t_gap, q_gap)) - costs[abs(t_gap - q_gap)]
-                if score > best:
-                    best, its_before = score, j
-                    skips = max(0, skips - 1)
-                elif tried_by[j] == i:
-                    skips += 1
-                    if skips > rule.max_skips:
-                        return best, its_before
-                if before[j] >= 0:
-                    tried_by[before[j]] = i
+        x = _last_near(near, words, n)
+        while x >= 0:
+            j = begin + x
+            t_gap, q_gap = np.int64(np.uint32(tracks[i] - tracks[j])), np.int64(np.uint32(queries[i] - queries[j]))
+            score = scores[j] + min(k, min(t_gap, q_gap)) - costs[abs(t_gap - q_gap)]
+            if score > best:
+                best, its_before = score, j
+                skips = max(0, skips - 1)
+            elif tried_by[j] == i:
+                skips += 1
+                if skips > rule.max_skips:
+                    return best, its_before
+            if before[j] >= 0:
+                tried_by[before[j]] = i
+            x = _last_near(near, words, x)
         end = begin
     return best, its_before
 

@@ -93,9 +93,8 @@ class Matrix(NamedTuple):
 
     def reversed(self) -> Matrix:
         n, m = self.shape
-        turned = np.array([n, n, m - n, m - n]) - self.unmatched[:, [1, 0, 3, 2]]
-        both = self.query[::-1].copy(), self.target[::-1].copy()
-        return self._replace(query=both[0], target=both[1], unmatched=np.ascontiguousarray(turned))
+        turned = np.array([n, n, m - n, m - n]) - np.take(self.unmatched, [1, 0, 3, 2], axis=1)  # in C order
+        return self._replace(query=self.query[::-1].copy(), target=self.target[::-1].copy(), unmatched=turned)
 
 
 def is_worth(area: int, n: int, threads: int, find_gpus: FindGpus) -> bool:

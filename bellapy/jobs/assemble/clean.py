@@ -128,7 +128,7 @@ def _find_tips(graph: Graph) -> list[_Tip]:
     first, target, degrees = graph.first.tolist(), graph.arcs.target.tolist(), graph.degrees.tolist()
     length = graph.arcs.length.tolist()
     tips = []
-    for end in np.flatnonzero((graph.degrees == 0) & (graph.degrees.reshape(-1, 2)[:, ::-1].ravel() > 0)).tolist():
+    for end in np.flatnonzero((graph.degrees == 0) & (graph.into > 0)).tolist():
         v = end ^ 1
         path, bases = [v], 0
         while len(path) <= TIP_READS and bases <= TIP_BASES and degrees[v] > 0:
@@ -206,8 +206,7 @@ def drop_parallel(graph: Graph, inner: Inner, alike: Alike, errors: float = 0) -
     Else such a read hides a dead end behind it.  A circle of few turns of reads has no bubbles: every way through it comes
     back to where it began.
     """
-    arcs, first, degrees = graph.arcs, graph.first, graph.degrees
-    into = degrees.reshape(-1, 2)[:, ::-1].ravel()
+    arcs, first, degrees, into = graph.arcs, graph.first, graph.degrees, graph.into
     single = (degrees == 1) & (into == 1)
     some = []
     for back in np.flatnonzero(single[arcs.target] & (degrees[arcs.source] > 1)).tolist():

@@ -95,6 +95,11 @@ class Graph:
         return np.diff(self.first)
 
     @property
+    def into(self) -> np.ndarray:
+        """(n_vertices,) int64, arcs that reach each vertex."""
+        return self.degrees.reshape(-1, 2)[:, ::-1].ravel()
+
+    @property
     def n_forks(self) -> int:
         """Vertices that several arcs leave."""
         return int((self.degrees > 1).sum())
