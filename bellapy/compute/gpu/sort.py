@@ -86,31 +86,12 @@ def _rank(words, n, shift, mask, begins, here, sums, to, own, places):
         places[r] += here[warp, (own[r] >> shift) & mask]
 
 
-def scatter_digits(words, n, shift, mask, begins, out):
-    """Write every word to where its digit belongs, one block for each tile.
+def scatter_digits(words, n, shift, mask, begins, out, carried, carried_out):
+    """Write every word, and what it carries, to where its digit belongs, one block for each tile.
 
     words, n, shift, mask : as in `count_digits`.  begins : (DIGITS * n_tiles,) int64, the scan of its counts.
-    out : (n or more,) uint64.
+    out : (n or more,) uint64.  carried, carried_out : (n or more,) uint32, or empty: words carry nothing.
     """
-    here = cuda.shared.array((WARPS, DIGITS), np.int32)
-    moved = cuda.shared.array(TILE, np.uint64)
-    to = cuda.shared.array(DIGITS, np.int64)
-    sums = cuda.shared.array(BLOCK, np.int64)
-    own, places = cuda.local.array(OWN, np.uint64), cuda.local.array(OWN, np.int32)
-    _rank(words, n, shift, mask, begins, here, sums, to, own, places)
-    me, tile = cuda.threadIdx.x, cuda.blockIdx.x
-    first = tile * TILE + (me // WARP) * OWN * WARP + me % WARP
-    for r in range(OWN):
-        if first + r * WARP < n:
-            moved[places[r]] = own[r]
-    cuda.syncthreads()
-    for place in range(me, min(TILE, n - tile * TILE), BLOCK):
-        word = moved[place]
-        out[to[(word >> shift) & mask] + place] = word
-
-
-def scatter_both(words, n, shift, mask, begins, out, carried, carried_out):
-    """The same, and what each word carries goes with it: carried, carried_out : (n or more,) uint32."""
     here = cuda.shared.array((WARPS, DIGITS), np.int32)
     moved = cuda.shared.array(TILE, np.uint64)
     to = cuda.shared.array(DIGITS, np.int64)
@@ -130,6 +111,8 @@ def scatter_both(words, n, shift, mask, begins, out, carried, carried_out):
             word = moved[place]
             goes[r] = to[(word >> shift) & mask] + place
             out[goes[r]] = word
+    if carried.size == 0:
+        return
     cuda.syncthreads()
     for r in range(OWN):
         if first + r * WARP < n:
@@ -146,22 +129,20 @@ def sort_words(desk: Desk, words: Any, room: Any, n: int, first_bit: int, end_bi
 
     words, room : (n or more,) uint64 on the device; n of the first are sorted.  Both are overwritten.
     """
-    return sort_both(desk, (words, room), (), n, first_bit, end_bit)[0]
+    nothing = desk.empty(0, np.uint32)
+    return sort_both(desk, (words, room), (nothing, nothing), n, first_bit, end_bit)[0]
 
 
 def sort_both(
-    desk: Desk, words: tuple[Any, Any], carried: tuple[Any, ...], n: int, first_bit: int, end_bit: int
-) -> tuple[tuple[Any, Any], tuple[Any, ...]]:
-    """The same with what each word carries, (n or more,) uint32; pairs of an array and room, as they are returned.
-
-    carried : none where words carry nothing.
-    """
-    n_tiles, scatter = blocks_for(n, TILE), scatter_both if carried else scatter_digits
+    desk: Desk, words: tuple[Any, Any], carried: tuple[Any, Any], n: int, first_bit: int, end_bit: int
+) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """The same with what each word carries, (n or more,) uint32; pairs of an array and room, as they are returned."""
+    n_tiles = blocks_for(n, TILE)
     counts = desk.empty(DIGITS * n_tiles, np.uint32)
     for bit in range(first_bit, end_bit if n > 1 else first_bit, DIGIT_BITS):
         shift, mask = U64(bit), U64((1 << min(DIGIT_BITS, end_bit - bit)) - 1)
         desk.launch(count_digits, n_tiles, BLOCK, words[0], n, shift, mask, counts)
         begins, _ = scan(desk, counts)
-        desk.launch(scatter, n_tiles, BLOCK, words[0], n, shift, mask, begins, words[1], *carried)
+        desk.launch(scatter_digits, n_tiles, BLOCK, words[0], n, shift, mask, begins, words[1], *carried)
         words, carried = words[::-1], carried[::-1]
     return words, carried

@@ -74,7 +74,7 @@ def lay_out(
     may_turn = alive & (lengths < LONGEST_TURNING)
     may_turn[list(lines)] = False
     looked_at = np.flatnonzero(may_turn).tolist()
-    turns = find_turns(((read, used_bases(reads, spans, read)) for read in looked_at), arcs, lengths, threads)
+    turns = find_turns(((read, used_bases(reads, spans, read)) for read in looked_at), arcs, lengths, limit, threads)
     circles = choose_circles(turns, arcs, inner.n_inside)
     arcs = arcs.take((turns[arcs.source >> 1] == 0) & (turns[arcs.target >> 1] == 0))
     graph, spare = _graph_of(arcs, lengths, limit)

@@ -48,7 +48,8 @@ class Details:
     spared : reads inside so many others that they are not looked at on their own; they help to correct.
     reads : what became of the others.  contigs : that are written.  links : between them.
 
-    inner, short : contigs that are left out because they stand in others, and because they are short.
+    inner, short, shallow : contigs that are left out because they stand in others, because they are short, and because
+    fewer reads lie on them than support each of their reads.
     corrected : what correction did to the reads.  polished : what each round of polishing did.
     """
 
@@ -59,6 +60,7 @@ class Details:
     links: int = 0
     inner: int = 0
     short: int = 0
+    shallow: int = 0
     corrected: Any = None
     polished: list[dict[str, Any]] = field(default_factory=list)
 

@@ -110,10 +110,10 @@ def test_a_read_without_neighbours_does_not_go_round():
     codes = np.concatenate([ONE, ONE[:2000]])
     reads, lengths = [(0, codes)], np.array([6000, 4000])
     alone, beside = graph_of({}, lengths), graph_of({(0, 2): 3000, (3, 1): 1000}, lengths)
-    assert find_turns(reads, alone.arcs, lengths).tolist() == [0, 0]
-    assert find_turns(reads, beside.arcs, lengths).tolist() == [4000, 0]
+    assert find_turns(reads, alone.arcs, lengths, 0).tolist() == [0, 0]
+    assert find_turns(reads, beside.arcs, lengths, 0).tolist() == [4000, 0]
     half = np.concatenate([TWO[:2500], REPEAT[:2500], ONE, TWO[3000:], REPEAT[:2500]])  # a repeat at its end alone
-    assert find_turns([(0, half)], beside.arcs, np.array([12_500, 4000])).tolist() == [0, 0]
+    assert find_turns([(0, half)], beside.arcs, np.array([12_500, 4000]), 0).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("threads", [1, 3])
