@@ -22,7 +22,7 @@ from bellapy.engines.trace import map_paths
 from bellapy.io.gfa import Link, Segment, format_fasta, format_gfa
 from bellapy.io.outputs import GFA, ending_of, open_output
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.assemble.contigs import Contig, settle, without_unaligned
+from bellapy.jobs.assemble.contigs import Contig, leave_out_shallow, settle, without_unaligned
 from bellapy.jobs.assemble.drafting import Drafter
 from bellapy.jobs.assemble.hits import Spans
 from bellapy.jobs.assemble.layout import Layout
@@ -158,7 +158,13 @@ class Assembler:
             contigs, depth, homes = self._polished(chosen.contigs, reads)
         self.details.short, self.details.inner = chosen.short, chosen.inner
         if self.details.polished:
-            contigs, depth, homes = self._supported(contigs, depth, homes)
+            deep, homes = leave_out_shallow(depth, homes, self.chosen.min_depth)
+            self.details.shallow = len(contigs) - len(deep)
+            contigs, depth = [contigs[i] for i in deep.tolist()], depth[deep]
+            if self.details.shallow:
+                logger.info(
+                    "%d contigs are left out: fewer than %d reads lie on them", self.details.shallow, self.chosen.min_depth
+                )
         table = self._accounted(some, used, drafter.layout, contigs, homes[kept])
         if not kept.all():
             table = table.among(reads.names, reads.lengths, kept, homes)
@@ -258,18 +264,6 @@ class Assembler:
         last = done[-1]
         polished = [one._replace(codes=codes) for one, codes in zip(contigs, last.contigs, strict=True)]
         return polished, last.depth, last.homes
-
-    def _supported(
-        self, contigs: list[Contig], depth: np.ndarray, homes: np.ndarray
-    ) -> tuple[list[Contig], np.ndarray, np.ndarray]:  # fmt: skip
-        """These without contigs on which fewer reads lie than support each read that they are made of.
-
-        These reads are more like other contigs: such a contig is a read of a repeat with errors that correction has left.
-        """
-        kept = depth >= self.chosen.min_depth
-        self.details.shallow = int((~kept).sum())
-        number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)  # the last one is of reads without a contig
-        return [one for one, use in zip(contigs, kept.tolist(), strict=True) if use], depth[kept], number[homes]
 
     def _accounted(
         self, reads: ReadSet, used: ReadSet, layout: Layout, contigs: list[Contig], homes: np.ndarray

@@ -97,6 +97,20 @@ def leave_out_inner(contigs: list[Contig], graph: Graph, haplotypes: int) -> lis
     return sorted(kept, key=lambda one: -len(one.codes))
 
 
+def leave_out_shallow(depth: np.ndarray, homes: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
+    """The contigs that are at least so deep, (n_kept,) int64, and on which of these each read lies, (n_reads,) int64, or -1.
+
+    Each read of a contig is supported by as many others.  Where fewer lie on the contig, they are more like other contigs:
+    it is a read of a repeat with errors that correction has left.
+
+    depth : (n,) float64, reads on a base of each contig.  homes : (n_reads,) int64, the contig of each read; -1: none.
+    """
+    kept = np.flatnonzero(depth >= least)
+    number = np.full(len(depth) + 1, -1)  # the last one is of reads without a contig
+    number[kept] = np.arange(len(kept))
+    return kept, number[homes]
+
+
 def close_variants(contigs: list[Contig], graph: Graph, left: np.ndarray) -> list[Contig]:
     """Close the contigs whose end overlaps their own beginning, where all else that goes on there is a variant of them.
 

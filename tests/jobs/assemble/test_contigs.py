@@ -13,6 +13,7 @@ from bellapy.jobs.assemble.contigs import (
     Contig,
     close_variants,
     leave_out_inner,
+    leave_out_shallow,
     rejoin,
     settle,
     without_unaligned,
@@ -189,3 +190,11 @@ def test_files():
     lines = b"".join(format_gfa(segments, [])).decode().splitlines()
     assert lines[0] == "H\tVN:Z:1.2" and lines[-1] == "L\tcontig_1\t+\tcontig_1\t+\t0M"
     assert lines[1].split("\t")[3:] == ["LN:i:50", "dp:f:30.50", "KC:i:1525"]
+
+
+def test_contigs_with_few_reads_are_left_out_and_their_reads_are_of_no_contig():
+    depth, homes = np.array([30.0, 2.9, 3.0, 0.0]), np.array([0, 1, 2, 3, -1, 2])
+    kept, found = leave_out_shallow(depth, homes, 3)
+    assert kept.tolist() == [0, 2] and found.tolist() == [0, -1, 1, -1, -1, 1]
+    kept, found = leave_out_shallow(depth, homes, 40)
+    assert kept.tolist() == [] and found.tolist() == [-1] * 6

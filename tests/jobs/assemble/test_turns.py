@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from layouts import graph_of
 
 from bellapy.jobs.assemble import turns as module
-from bellapy.jobs.assemble.turns import PROBE, PROBED, WORD, turn_of, unrolled
+from bellapy.jobs.assemble.turns import PROBE, PROBED, WORD, find_turns, turn_of, unrolled
 from bellapy.records.bases import UNKNOWN
 
 
@@ -64,3 +65,23 @@ def test_only_reads_whose_end_stands_before_it_are_looked_at(monkeypatch):
         assert unrolled(read) is read
     assert [codes.tobytes() for codes in looked_at] == expected
     assert 20 < len(expected) < 200
+
+
+def reads_around(units: list[np.ndarray], n: int, rate: float, rng: np.random.Generator) -> list[tuple[int, np.ndarray]]:
+    """Reads of one and a half to three units in a row, with errors; their numbers and codes."""
+    row, size = np.concatenate(units), len(units[0])
+    begins, lengths = rng.integers(0, len(row) - 3 * size, n), rng.integers(3 * size // 2, 3 * size, n)
+    return [(i, with_errors(row[a : a + b], rate, rng)) for i, (a, b) in enumerate(zip(begins, lengths, strict=True))]
+
+
+@pytest.mark.parametrize(("errors", "rate"), [(0.002, 0.0005), (0.02, 0.004)])
+def test_copies_of_an_array_are_no_turns_of_a_circle_where_errors_are_fewer(errors, rate):
+    rng = np.random.default_rng(7)
+    unit, n = rng.integers(0, 4, 2000).astype(np.uint8), 20
+    copies = [np.where(rng.random(2000) < 0.05, rng.integers(0, 4, 2000), unit).astype(np.uint8) for _ in range(8)]
+    lengths = np.full(n, 6000)
+    arcs = graph_of({(2 * i, 2 * ((i + 1) % n)): 3000 for i in range(n)}, lengths).arcs  # each leads to the next one
+    circle, array = (reads_around(units, n, rate, rng) for units in ([unit] * 8, copies))
+    assert find_turns(circle, arcs, lengths, errors) == pytest.approx(np.full(n, 2000), abs=20)
+    assert not find_turns(array, arcs, lengths, errors).any()
+    assert find_turns(array, arcs, lengths, 0.15) == pytest.approx(np.full(n, 2000), abs=20)  # not told apart
