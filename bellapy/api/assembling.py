@@ -162,9 +162,8 @@ class Assembler:
             self.details.shallow = len(contigs) - len(deep)
             contigs, depth = [contigs[i] for i in deep.tolist()], depth[deep]
             if self.details.shallow:
-                logger.info(
-                    "%d contigs are left out: fewer than %d reads lie on them", self.details.shallow, self.chosen.min_depth
-                )
+                logger.info("contigs that are left out, since fewer than %d reads lie on them: %d",
+                            self.chosen.min_depth, self.details.shallow)  # fmt: skip
         table = self._accounted(some, used, drafter.layout, contigs, homes[kept])
         if not kept.all():
             table = table.among(reads.names, reads.lengths, kept, homes)

@@ -5,14 +5,17 @@ Both are told by the paths of overlaps, before anything is corrected.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from bellapy.compute.jit import njit_entry, njit_inner
+from bellapy.compute.jit import njit, njit_entry, njit_inner
 from bellapy.compute.runs import PAIR
 from bellapy.engines.tags.symbols import Sources, along_template
 
 WINDOW = 32  # columns
 NOWHERE = -1
+UNIT = 1 << 12  # shares are integers in these units
 U = np.uint64
 
 
@@ -41,42 +44,123 @@ def _count_equal(codes, template, sources, runs, i, equal, total):
                 edge, whole, n_equal, n_all = edge + WINDOW, True, 0, 0
 
 
-@njit_entry
-def _list_shares(codes, template, sources, runs, offsets, equal, total, shares):
-    for i in range(len(sources.bases)):
-        begin, end = offsets[i], offsets[i + 1]
-        _count_equal(codes, template, sources, runs, i, equal[begin:end], total[begin:end])
-        for w in range(begin, end):
-            n_equal = n_all = 0
-            for near in range(max(begin, w - 1), min(end, w + 2)):
-                n_equal += equal[near]
-                n_all += total[near]
-            shares[w] = n_equal / n_all
+class Support(NamedTuple):
+    """Which windows too few reads support, and which of them are a stretch.
+
+    least, telling : reads that support a window at least, and as a share of those whose paths cross it.
+    unrelated, usual, well : share of a path through bases at random that is equal; quantile of the shares of a read that is
+    usual; how far from one to the other a path shows a window well.
+    beside : bases that a stretch has on either side.  apart : bases between two; with fewer they are one.  longest : of one.
+    """
+
+    least: int
+    telling: float
+    unrelated: float
+    usual: float
+    well: float
+    beside: int
+    apart: int
+    longest: int
 
 
-def list_shares(
-    codes: np.ndarray, template: np.ndarray, sources: Sources, runs: np.ndarray, ends: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """How much of each window is alike in each read: equal pairs of all columns, and of bases that stand between them.
+@njit_inner
+def _windows_of(sources, i, end):
+    """The first window that path i crosses from edge to edge, and how many there are; end : the column behind the path."""
+    first = -(-sources.starts[i] // WINDOW)
+    return first, max(end // WINDOW - first, np.int64(0))
 
-    The windows on both sides count too, where the path crosses them.
+
+@njit_inner
+def _write_shares(codes, template, sources, runs, i, end, equal, total, shares, at):
+    """Write the shares of the windows of path i to shares[at:], with the windows on both sides that the path crosses.
+
+    end : the column behind the path.  equal, total : int32, overwritten.
+    """
+    _count_equal(codes, template, sources, runs, i, equal, total)
+    _, n = _windows_of(sources, i, end)
+    for w in range(n):
+        n_equal = n_all = np.int64(0)
+        for near in range(max(0, w - 1), min(n, w + 2)):
+            n_equal += equal[near]
+            n_all += total[near]
+        shares[at + w] = n_equal * UNIT // n_all
+
+
+@njit_inner
+def _least_share(shares, n, levels, rule):
+    """The share with which a path shows a window well; levels : (UNIT + 1,) int64, overwritten."""
+    levels[:] = 0
+    for x in range(n):
+        levels[shares[x]] += 1
+    usual, before = 0, levels[0]
+    while before <= rule.usual * (n - 1):
+        usual += 1
+        before += levels[usual]
+    return rule.unrelated * UNIT + rule.well * (usual - rule.unrelated * UNIT)
+
+
+@njit_inner
+def _add_stretches(read, length, support, covered, rule, found, n):
+    """Write the stretches of a read to found[n:], and return where they end."""
+    first = n
+    for w in range(length // WINDOW):
+        if support[w] >= max(rule.least, rule.telling * covered[w]):
+            continue
+        start = w * WINDOW
+        if n == first or start - found[n - 1, 2] >= rule.apart:
+            found[n, 0], found[n, 1] = read, start
+            n += 1
+        found[n - 1, 2] = start + WINDOW
+    kept = first
+    for x in range(first, n):
+        start, end = found[x, 1], found[x, 2]
+        if start >= rule.beside and end <= length - rule.beside and end - start <= rule.longest:
+            found[kept, 0], found[kept, 1], found[kept, 2] = read, start, end
+            kept += 1
+    return kept
+
+
+@njit
+def find_stretches(codes, firsts, lengths, sources, runs, ends, offsets, rule):
+    """Stretches of reads that too few others support: (n, 3) int64, which of the reads, start and end, in ascending order.
+
+    A read supports a window that its path crosses and shows well: equal pairs of all columns, and of bases that stand
+    between them, in this window and those on both sides.
 
     Parameters
     ----------
-    codes, template, sources, runs : as of `make_pile`.
-    ends : (n_reads,) int64, columns of the template behind the paths.
-
-    Returns
-    -------
-    windows : (n,) int64, those that a path crosses from edge to edge, read by read; the first column of w is w * WINDOW.
-    shares : (n,) float32, of 1.
+    codes, sources, runs : as of `make_pile`; the sources of all reads, those of read r from offsets[r] to offsets[r + 1].
+    firsts, lengths : (n_reads,) int64, where the codes of each read begin, and how many they are.
+    ends : (n_sources,) int64, columns of the read behind the paths.
+    rule : Support.
     """
-    first = -(-sources.starts // WINDOW)
-    sizes = np.maximum(ends // WINDOW - first, 0)
-    offsets = np.concatenate(([0], np.cumsum(sizes)))
-    (equal, total), shares = np.empty((2, offsets[-1]), np.int32), np.empty(offsets[-1], np.float32)
-    _list_shares(codes, template, sources, runs, offsets, equal, total, shares)
-    return np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], sizes), shares
+    longest, n_rows, n_shares = np.int64(0), np.int64(0), np.int64(0)
+    for r in range(len(firsts)):
+        n_here = np.int64(0)
+        for i in range(offsets[r], offsets[r + 1]):
+            n_here += _windows_of(sources, i, ends[i])[1]
+        longest, n_shares = max(longest, lengths[r] // WINDOW), max(n_shares, n_here)
+        n_rows += lengths[r] // WINDOW // 2 + 1
+    found, n, shares, levels = np.empty((n_rows, 3), np.int64), 0, np.empty(n_shares, np.int64), np.empty(UNIT + 1, np.int64)
+    support, covered = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    equal, total = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    for r in range(len(firsts)):
+        template, at = codes[firsts[r] : firsts[r] + lengths[r]], np.int64(0)
+        for i in range(offsets[r], offsets[r + 1]):
+            _write_shares(codes, template, sources, runs, i, ends[i], equal, total, shares, at)
+            at += _windows_of(sources, i, ends[i])[1]
+        if at == 0:
+            continue
+        enough, at = _least_share(shares, at, levels, rule), np.int64(0)
+        support[:], covered[:] = 0, 0
+        for i in range(offsets[r], offsets[r + 1]):
+            first, n_windows = _windows_of(sources, i, ends[i])
+            for w in range(first, first + n_windows):
+                support[w] += shares[at] >= enough
+                covered[w] += 1
+                at += 1
+        n = _add_stretches(r, lengths[r], support, covered, rule, found, n)
+    return found[:n].copy()
 
 
 @njit_entry

@@ -70,6 +70,10 @@ class Sources(NamedTuple):
     as_query: np.ndarray
     backwards: np.ndarray
 
+    def part(self, some: slice) -> Sources:
+        """Those of some reads."""
+        return Sources(*(column[some] for column in self))
+
 
 @njit_inner
 def symbol_of(code, flip):

@@ -15,7 +15,7 @@ import numpy as np
 from bellapy.engines.infix import MOST_PATTERN, find_infix
 from bellapy.engines.poa.windows import GAP_LETTER, Aligner
 from bellapy.engines.tags.graph import find_consensus
-from bellapy.engines.tags.support import NOWHERE, WINDOW, find_bases, list_shares
+from bellapy.engines.tags.support import NOWHERE, Support, find_bases
 from bellapy.engines.tags.symbols import Sources, pile_of_rows
 from bellapy.jobs.correct.members import Neighbours
 from bellapy.jobs.correct.template import TELLING_SHARE, Corrected, How, refine
@@ -30,7 +30,6 @@ LONGEST, MOST = 2500, 12  # bases of a bridge, and reads that it is made of
 ALIKE = 0.25  # of the middle length, by which the lengths of reads may differ
 UNRELATED = 0.57  # of a path through bases at random that is equal
 USUAL, WELL = 0.75, 0.5  # quantile of such shares that is usual for a read; how far from UNRELATED to it is well
-SAMPLE = 1000  # shares that tell the usual one
 SCORING = PoaScoring(1, -1, -1)  # small, so that scores have 16 bits
 BRIDGE_BYTES = 64 << 20  # that the alignment of one bridge takes, with 35 % errors; one is made at a time
 SHORT, SHORT_BYTES = 400, 6 << 20  # bases of a bridge and its flanks that every thread makes by itself, and what that takes
@@ -44,31 +43,12 @@ class Beside(NamedTuple):
     runs: np.ndarray
 
 
-def find_stretches(template: np.ndarray, beside: Beside, least: int) -> list[tuple[int, int]]:
-    """Bad stretches of a raw read, (n,) uint8 codes: start and end.
+def rule_of(least: int) -> Support:
+    """Which stretches of raw reads are bad: those with windows that fewer than `least` reads support.
 
-    A read supports a window that its path shows well.  A window is bad if fewer than `least` reads support it, or than the
-    share of all that tells copies apart.
+    So are windows that fewer support than the share of all that tells copies apart.
     """
-    near, sources, runs = beside
-    windows, shares = list_shares(near.codes, template, sources, runs, near.ends)
-    n = len(template) // WINDOW
-    if not len(shares):
-        return []
-    some = shares[:: len(shares) // SAMPLE + 1]
-    enough = UNRELATED + WELL * (float(np.quantile(some, USUAL)) - UNRELATED)
-    support, covered = np.bincount(windows[shares >= enough], minlength=n), np.bincount(windows, minlength=n)
-    return join_windows(support < np.maximum(least, TELLING_SHARE * covered), len(template))
-
-
-def join_windows(bad: np.ndarray, length: int) -> list[tuple[int, int]]:
-    """Stretches of bad windows, start and end, that have both flanks; those with less than that between them are one."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], bad, [False])))) * WINDOW
-    starts, ends = edges[::2], edges[1::2]
-    apart = starts[1:] - ends[:-1] >= ROOM + MARGIN
-    starts, ends = starts[np.append(True, apart)[: len(starts)]], ends[np.append(apart, True)[: len(ends)]]
-    inside = (starts >= ROOM) & (ends <= length - ROOM) & (ends - starts <= LONGEST)
-    return list(zip(starts[inside].tolist(), ends[inside].tolist(), strict=True))
+    return Support(least, TELLING_SHARE, UNRELATED, USUAL, WELL, ROOM, ROOM + MARGIN, LONGEST)
 
 
 class _Own(local):
@@ -85,14 +65,14 @@ class Bridges:
         self._aligner, self._lock, self._own = Aligner(SCORING, with_alignment=True), Lock(), _Own()
         self._how, self._least = how, least
 
-    def cross(self, found: Corrected, template: np.ndarray, beside: Beside) -> Corrected:
-        """Put bridges in the place of bad stretches of the raw read, where there are enough reads for them."""
-        stretches = find_stretches(template, beside, self._least)
-        if not stretches:
-            return found
-        columns, sides = np.unique(np.array(stretches) + (-ROOM, ROOM - 1), return_inverse=True)
+    def cross(self, found: Corrected, stretches: np.ndarray, beside: Beside) -> Corrected:
+        """Put bridges in the place of bad stretches of the raw read, where there are enough reads for them.
+
+        stretches : (n, 2) int64, their starts and ends, ascending.
+        """
+        columns, sides = np.unique(stretches + (-ROOM, ROOM - 1), return_inverse=True)
         places = find_bases(beside.sources, beside.runs, columns)
-        for (start, end), (left, right) in zip(reversed(stretches), sides.reshape(-1, 2)[::-1].tolist(), strict=True):
+        for (start, end), (left, right) in zip(stretches[::-1].tolist(), sides.reshape(-1, 2)[::-1].tolist(), strict=True):
             start, end = int(found.begins[start]) - MARGIN, int(found.begins[end]) + MARGIN
             if start < FLANK or end > len(found.codes) - FLANK:
                 continue

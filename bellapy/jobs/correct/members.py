@@ -36,6 +36,12 @@ class Members:
         span = slice(self.offsets[read], self.offsets[read + 1])
         return self.overlap[span], self.as_query[span]
 
+    def of_all(self, reads: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same of several reads, one after another, and where those of each begin and end, (n_reads + 1,) int64."""
+        parts = [self.of(read) for read in reads]
+        overlap, as_query = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return overlap, as_query, np.cumsum([0] + [len(rows) for rows, _ in parts])
+
     def only(self, wanted: np.ndarray) -> Members:
         """Those of some templates, a mask; the others have none."""
         sizes = np.diff(self.offsets)

@@ -11,9 +11,10 @@ import numpy as np
 
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import made_ahead, map_in_order
-from bellapy.engines.tags.symbols import make_pile
+from bellapy.engines.tags.support import find_stretches
+from bellapy.engines.tags.symbols import Sources, make_pile
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.correct.bridges import BRIDGE_BYTES, SHORT_BYTES, Beside, Bridges
+from bellapy.jobs.correct.bridges import BRIDGE_BYTES, SHORT_BYTES, Beside, Bridges, rule_of
 from bellapy.jobs.correct.charts import CorrectCharts
 from bellapy.jobs.correct.kept import pack, unpack
 from bellapy.jobs.correct.members import (
@@ -156,24 +157,36 @@ def _pile(job: Job, members: Members, traced: TracedOverlaps, read: int):
 
 def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Iterator[Corrected]:
     counts, bridges, templates = Counts(), Bridges(how, job.params.min_support), job.templates
+    rule = rule_of(job.params.min_support)
     charts = CorrectCharts() if report.wants_charts else None
     begin: int
     traced: TracedOverlaps
     given: list[Corrected | None]
 
-    def correct(read: int) -> Corrected:
-        found, codes, (rows, as_query) = given[read - begin], job.codes(read), members.of(read)
-        if found is None and not len(rows):
-            return uncorrected(codes)
-        sources = find_sources(job.reads, job.overlaps, rows, as_query, traced)
-        if found is None:
-            found = correct_template(codes, make_pile(job.reads.both_ways, codes, sources, traced.runs), how, job.params)
-        neighbours = find_neighbours(job.reads, job.overlaps, rows, as_query)
-        return bridges.cross(found, codes, Beside(neighbours, sources, traced.runs))
-
     def correct_some(reads: list[int]) -> list[Done]:
-        done = ((read, correct(read)) for read in reads)
-        return [(found, count_changes(job.codes(read), found)) for read, found in done]
+        """What takes Python longer than a GPU takes for a read is done for all of them at once."""
+        rows, as_query, offsets = members.of_all(reads)
+        sources = find_sources(job.reads, job.overlaps, rows, as_query, traced)
+        bad = find_stretches(
+            job.reads.both_ways, job.reads.starts[reads], job.reads.lengths[reads], sources, traced.runs,
+            spans_on_template(job.overlaps, rows, as_query)[1], offsets, rule,
+        )  # fmt: skip
+        done, firsts = [], np.searchsorted(bad[:, 0], np.arange(len(reads) + 1))
+        for i, read in enumerate(reads):
+            codes, its, stretches = job.codes(read), slice(*offsets[i : i + 2]), bad[slice(*firsts[i : i + 2]), 1:]
+            found, of_its = given[read - begin], sources.part(its)
+            if found is None:
+                found = correct_one(codes, of_its)
+            if len(stretches):
+                near = find_neighbours(job.reads, job.overlaps, rows[its], as_query[its])
+                found = bridges.cross(found, stretches, Beside(near, of_its, traced.runs))
+            done.append((found, count_changes(codes, found)))
+        return done
+
+    def correct_one(codes: np.ndarray, sources: Sources) -> Corrected:
+        if not len(sources.bases):
+            return uncorrected(codes)
+        return correct_template(codes, make_pile(job.reads.both_ways, codes, sources, traced.runs), how, job.params)
 
     def templates_in(first: int, last: int) -> list[int]:
         return templates[slice(*np.searchsorted(templates, (first, last)))].tolist()

@@ -1,13 +1,15 @@
-"""Shares of windows and bases of columns, against plain walks along the paths."""
+"""Stretches with too little support, and bases of columns, against plain walks along the paths."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bellapy.compute.runs import PAIR, QUERY_ALONE, TARGET_ALONE
-from bellapy.engines.tags.support import NOWHERE, WINDOW, find_bases, list_shares
+from bellapy.engines.tags.support import NOWHERE, UNIT, WINDOW, Support, find_bases, find_stretches
 from bellapy.engines.tags.symbols import Sources
 
 
@@ -44,31 +46,72 @@ def make_pile(seed, n_reads, length=400):
         rows.append((base, flip, start, *span, len(walk), as_query, backwards))
         runs += written
         walks.append(walk)
-    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    kinds = [np.int64] * 6 + [np.bool_] * 2
+    columns = [np.array([row[i] for row in rows], kind) for i, kind in enumerate(kinds)]
     return codes, template, Sources(*columns), np.array(runs, np.uint8), walks
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 6))
-def test_shares_are_those_of_a_plain_walk(seed, n_reads):
-    codes, template, sources, runs, walks = make_pile(seed, n_reads)
-    ends = np.array([max(column for _, column in walk) + 1 for walk in walks])
-    windows, shares = list_shares(codes, template, sources, runs, ends)
-    expected = []
-    for i, walk in enumerate(walks):
-        equal, total, here = {}, {}, int(sources.starts[i])
-        for base, column in walk:
-            here = column if column >= 0 else here
-            window = (here if column >= 0 else here + 1) // WINDOW  # bases between columns count with the next one
-            total[window] = total.get(window, 0) + 1
-            both = base >= 0 and column >= 0
-            equal[window] = equal.get(window, 0) + (both and (codes[base] ^ sources.flips[i]) == template[column])
-        whole = range(-(-int(sources.starts[i]) // WINDOW), int(ends[i]) // WINDOW)
-        for window in whole:
-            near = [w for w in (window - 1, window, window + 1) if w in whole]
-            expected.append((window, sum(equal[w] for w in near) / sum(total[w] for w in near)))
-    assert windows.tolist() == [window for window, _ in expected]
-    assert np.allclose(shares, [share for _, share in expected])
+def shares_of(codes, template, flip, start, walk):
+    """The share of each window that a path crosses from edge to edge, as a plain walk tells it."""
+    equal, total, here, end = Counter(), Counter(), start, max(column for _, column in walk) + 1
+    for base, column in walk:
+        here = column if column >= 0 else here
+        window = (here if column >= 0 else here + 1) // WINDOW  # bases between columns count with the next one
+        total[window] += 1
+        equal[window] += base >= 0 and column >= 0 and (codes[base] ^ flip) == template[column]
+    whole = range(-(-start // WINDOW), end // WINDOW)
+    near = {window: [w for w in (window - 1, window, window + 1) if w in whole] for window in whole}
+    return {window: UNIT * sum(equal[w] for w in its) // sum(total[w] for w in its) for window, its in near.items()}
+
+
+def stretches_of(shares, length, rule):
+    """Stretches by the definition; shares : those of each path."""
+    levels = sorted(share for one in shares for share in one.values())
+    if not levels:
+        return []
+    usual, unrelated = levels[int(rule.usual * (len(levels) - 1))], rule.unrelated * UNIT
+    enough, joined = unrelated + rule.well * (usual - unrelated), []
+    for window in range(length // WINDOW):
+        its = [one[window] >= enough for one in shares if window in one]
+        if sum(its) >= max(rule.least, rule.telling * len(its)):
+            continue
+        begin = window * WINDOW
+        if joined and begin - joined[-1][1] < rule.apart:
+            begin = joined.pop()[0]
+        joined.append((begin, (window + 1) * WINDOW))
+    return [(a, b) for a, b in joined if a >= rule.beside and b <= length - rule.beside and b - a <= rule.longest]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 10**6), st.lists(st.integers(0, 6), min_size=1, max_size=4), st.data())
+def test_stretches_are_those_of_plain_walks(seed, sizes, data):
+    """Of several reads at a time, some of which have no others."""
+    rng, draw = np.random.default_rng(seed), data.draw
+    rule = Support(
+        draw(st.integers(1, 3)), draw(st.sampled_from([0.0, 0.3, 0.5])), draw(st.sampled_from([0.1, 0.3])), 0.75, 0.5,
+        draw(st.sampled_from([0, 40])), draw(st.sampled_from([1, 40])), draw(st.sampled_from([64, 400])),
+    )  # fmt: skip
+    piles = [make_pile(int(rng.integers(1 << 30)), n, int(rng.integers(5, 20)) * 25) for n in sizes]
+    codes, expected, parts, runs, ends, at = [], [], [], [], [], 0
+    for read, (its_codes, template, sources, its_runs, walks) in enumerate(piles):
+        shares = [
+            shares_of(its_codes, template, *source)
+            for source in zip(sources.flips, sources.starts.tolist(), walks, strict=True)
+        ]
+        expected += [[read, *stretch] for stretch in stretches_of(shares, len(template), rule)]
+        ends += [max(column for _, column in walk) + 1 for walk in walks]
+        shift = sum(map(len, runs))
+        parts.append(sources._replace(bases=sources.bases + at, begins=sources.begins + shift, ends=sources.ends + shift))
+        runs.append(its_runs)
+        codes += [its_codes, template]
+        at += len(its_codes) + len(template)
+    firsts, lengths = np.cumsum([0] + [len(one) for one in codes])[1::2], np.array([len(one) for one in codes[1::2]])
+    joined = Sources(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    found = find_stretches(
+        np.concatenate(codes), firsts, lengths, joined, np.concatenate(runs), np.array(ends, np.int64),
+        np.cumsum([0, *sizes]), rule,
+    )  # fmt: skip
+    assert found.tolist() == expected
 
 
 @settings(max_examples=40, deadline=None)

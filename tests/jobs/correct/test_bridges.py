@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from cases import run, sample_reads
 from corrected import edits, oriented, records
-from hypothesis import given
-from hypothesis import strategies as st
 from strategies import random_bases
 
-from bellapy.engines.tags.support import WINDOW
-from bellapy.jobs.correct.bridges import FLANK, LONGEST, MARGIN, ROOM, join_windows, splice
+from bellapy.jobs.correct.bridges import FLANK, splice
 from bellapy.jobs.correct.template import Corrected
 
 
@@ -56,20 +53,6 @@ def test_a_variant_that_enough_reads_show_is_no_bad_stretch(tmp_path):
     (tmp_path / "reads.fa").write_text(f">one\n{other[500:4500]}\n{most}{few}")
     _, found = records(run("correct", tmp_path / "reads.fa", "-t", 1).out)[0]
     assert edits(found, other[400:4600]) < 20
-
-
-@given(st.lists(st.integers(1, 12), max_size=12), st.booleans(), st.integers(0, WINDOW - 1))
-def test_stretches_are_those_of_the_definition(sizes, bad_first, rest):
-    is_bad = (np.arange(len(sizes)) % 2 == 0) == bad_first
-    ends, found = WINDOW * np.cumsum(sizes, dtype=np.int64), []
-    for i in np.flatnonzero(is_bad):
-        begin, end = int(ends[i]) - WINDOW * sizes[i], int(ends[i])
-        if found and begin - found[-1][1] < ROOM + MARGIN:
-            begin = found.pop()[0]
-        found.append((begin, end))
-    length = WINDOW * sum(sizes) + rest
-    within = [(a, b) for a, b in found if a >= ROOM and b <= length - ROOM and b - a <= LONGEST]
-    assert join_windows(np.repeat(is_bad, sizes), length) == within
 
 
 def test_a_bridge_takes_the_place_of_a_stretch():
