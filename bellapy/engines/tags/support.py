@@ -74,7 +74,7 @@ def _windows_of(sources, i, end):
 def _write_shares(codes, template, sources, runs, i, end, equal, total, shares, at):
     """Write the shares of the windows of path i to shares[at:], with the windows on both sides that the path crosses.
 
-    end : the column behind the path.  equal, total : int32, overwritten.
+    end : the column behind the path.  equal, total : int64, overwritten.
     """
     _count_equal(codes, template, sources, runs, i, equal, total)
     _, n = _windows_of(sources, i, end)

@@ -150,12 +150,11 @@ def find_sources(
 class Neighbours(NamedTuple):
     """The reads of a pile, in the direction of the template; int64, with an entry for each.
 
-    ends : of the overlap on the template.  firsts, lasts : the whole read, indices in `codes`.
+    firsts, lasts : the whole read, indices in `codes`.
     flips : 3 if bases are to be complemented, else 0.  reads : which read it is.
     codes : `ReadSet.both_ways`.
     """
 
-    ends: np.ndarray
     firsts: np.ndarray
     lasts: np.ndarray
     flips: np.ndarray
@@ -170,11 +169,10 @@ class Neighbours(NamedTuple):
 
 
 def find_neighbours(reads: ReadSet, overlaps: Overlaps, rows: np.ndarray, as_query: np.ndarray) -> Neighbours:
-    """The reads of a template's pile, and where they end beside it."""
-    _, ends = spans_on_template(overlaps, rows, as_query)
+    """The reads of a template's pile."""
     same = overlaps.strand[rows] > 0
     other = np.where(as_query, overlaps.target_id[rows], overlaps.query_id[rows])
     first = reads.starts[other]
     last, whole = first + reads.lengths[other], 2 * len(reads.codes)
     firsts, lasts = np.where(same, first, whole - last), np.where(same, last, whole - first)
-    return Neighbours(ends, firsts, lasts, np.where(same, 0, 3), other.astype(np.int64), reads.both_ways)
+    return Neighbours(firsts, lasts, np.where(same, 0, 3), other.astype(np.int64), reads.both_ways)
