@@ -43,14 +43,6 @@ class Beside(NamedTuple):
     runs: np.ndarray
 
 
-def rule_of(least: int) -> Support:
-    """Which stretches of raw reads are bad: those with windows that fewer than `least` reads support.
-
-    So are windows that fewer support than the share of all that tells copies apart.
-    """
-    return Support(least, TELLING_SHARE, UNRELATED, USUAL, WELL, ROOM, ROOM + MARGIN, LONGEST)
-
-
 class _Own(local):
     """What every thread has for itself."""
 
@@ -59,11 +51,16 @@ class _Own(local):
 
 
 class Bridges:
-    """Makes bridges, long ones one at a time."""
+    """Makes bridges, long ones one at a time.
+
+    rule : which stretches of raw reads are bad.  Fewer than `least` reads support a window of theirs, or than the share of
+    all that tells copies apart.
+    """
 
     def __init__(self, how: How, least: int):
         self._aligner, self._lock, self._own = Aligner(SCORING, with_alignment=True), Lock(), _Own()
         self._how, self._least = how, least
+        self.rule = Support(least, TELLING_SHARE, UNRELATED, USUAL, WELL, ROOM, ROOM + MARGIN, LONGEST)
 
     def cross(self, found: Corrected, stretches: np.ndarray, beside: Beside) -> Corrected:
         """Put bridges in the place of bad stretches of the raw read, where there are enough reads for them.

@@ -14,7 +14,7 @@ from bellapy.compute.threads import made_ahead, map_in_order
 from bellapy.engines.tags.support import find_stretches
 from bellapy.engines.tags.symbols import Sources, make_pile
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.correct.bridges import BRIDGE_BYTES, SHORT_BYTES, Beside, Bridges, rule_of
+from bellapy.jobs.correct.bridges import BRIDGE_BYTES, SHORT_BYTES, Beside, Bridges
 from bellapy.jobs.correct.charts import CorrectCharts
 from bellapy.jobs.correct.kept import pack, unpack
 from bellapy.jobs.correct.members import (
@@ -157,7 +157,6 @@ def _pile(job: Job, members: Members, traced: TracedOverlaps, read: int):
 
 def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Iterator[Corrected]:
     counts, bridges, templates = Counts(), Bridges(how, job.params.min_support), job.templates
-    rule = rule_of(job.params.min_support)
     charts = CorrectCharts() if report.wants_charts else None
     begin: int
     traced: TracedOverlaps
@@ -169,7 +168,7 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
         sources = find_sources(job.reads, job.overlaps, rows, as_query, traced)
         bad = find_stretches(
             job.reads.both_ways, job.reads.starts[reads], job.reads.lengths[reads], sources, traced.runs,
-            spans_on_template(job.overlaps, rows, as_query)[1], offsets, rule,
+            spans_on_template(job.overlaps, rows, as_query)[1], offsets, bridges.rule,
         )  # fmt: skip
         done, firsts = [], np.searchsorted(bad[:, 0], np.arange(len(reads) + 1))
         for i, read in enumerate(reads):
