@@ -20,7 +20,7 @@ from bellapy.jobs.correct.drafts import DraftContig, read_drafts
 from bellapy.jobs.correct.jumps import cut_jumps
 from bellapy.jobs.correct.pipeline import BEFORE_PHASING, Counts
 from bellapy.jobs.correct.placements import Placements, homes
-from bellapy.jobs.correct.template import count_changes
+from bellapy.jobs.correct.template import changes_of
 from bellapy.jobs.map.batches import BATCH_BASES
 from bellapy.jobs.map.choose import SECONDARY
 from bellapy.jobs.map.pipeline import Mapped, Mapper
@@ -146,7 +146,7 @@ def polish_once(
     with report.stage(PolishStage("polish")) as stage, progress("polish", len(drafts)) as advance:
         for codes, found in polish(piles, params, resources.threads):
             for one in found:
-                counts.add(one, count_changes(piles.codes(window), one))
+                counts.add(one, changes_of(piles.codes(window), one))
                 window += 1
             contigs.append(codes)
             advance(len(contigs))

@@ -31,6 +31,7 @@ PREFIX = ".bellapy-"
 LOCK = "lock"
 PROBE = 1 << 20  # bytes
 MOST_LINKS = 40  # that lead to a file, as the system allows
+BUFFER = 1 << 20  # bytes that are written at a time: at each write other threads get Python's lock, and keep it for a while
 BEGINNING = 3600  # seconds; no process takes so long to begin
 
 
@@ -344,5 +345,5 @@ def _open_stream(path: str, compressed: bool):
     if path == "-":
         return nullcontext(sys.stdout.buffer)
     if not compressed:
-        return open(path, "wb")
+        return open(path, "wb", buffering=BUFFER)
     return load_pysam().BGZFile(path, "wb")

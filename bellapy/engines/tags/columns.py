@@ -30,15 +30,18 @@ class Differences(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What the reads of a pile show on a consensus, the template first.
+    """What the reads of some piles show, each pile on its consensus, the template first.
 
-    starts, sizes : (n,) int64, first column and number of symbols of each read.  n_columns : of the consensus.
-    against : (n,) int32, see `tell_apart`.  differences : gives what `compare` gives.
+    firsts : (n_piles + 1,) int64; reads firsts[p] .. firsts[p + 1] - 1 are those of pile p.
+    n_columns : (n_piles,) int64, of the consensus.
+    starts, sizes : (n,) int64, first column and number of symbols of each read.
+    against : (n,) integers, see `tell_apart`.  differences : gives what `compare` gives, of all reads.
     """
 
+    firsts: np.ndarray
+    n_columns: np.ndarray
     starts: np.ndarray
     sizes: np.ndarray
-    n_columns: int
     against: np.ndarray
     differences: Callable[[], Differences]
 

@@ -36,12 +36,6 @@ class Members:
         span = slice(self.offsets[read], self.offsets[read + 1])
         return self.overlap[span], self.as_query[span]
 
-    def of_all(self, reads: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same of several reads, one after another, and where those of each begin and end, (n_reads + 1,) int64."""
-        parts = [self.of(read) for read in reads]
-        overlap, as_query = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return overlap, as_query, np.cumsum([0] + [len(rows) for rows, _ in parts])
-
     def only(self, wanted: np.ndarray) -> Members:
         """Those of some templates, a mask; the others have none."""
         sizes = np.diff(self.offsets)
@@ -100,18 +94,24 @@ def spans_on_template(overlaps: Overlaps, rows: np.ndarray, as_query: np.ndarray
     return start.astype(np.int64), end.astype(np.int64)
 
 
-@dataclass(frozen=True)
-class TracedOverlaps:
-    """Overlaps whose paths are at hand.
+class TracedPiles(NamedTuple):
+    """The piles of some templates, with the paths of their reads.
 
-    place : (n_overlaps,) int64, where an overlap stands in the other arrays.
-    runs : uint8, short runs.  offsets : int64, of the runs.  columns : int64, of each path.
+    templates : (n,) int64, ascending.
+    sources : of all piles end to end, see `make_pile`.  offsets : (n + 1,) int64, those of each pile.
+    ends : (n_sources,) int64, columns of the template behind each path.  runs : uint8, short runs.
     """
 
-    place: np.ndarray
-    runs: np.ndarray
+    templates: np.ndarray
+    sources: Sources
     offsets: np.ndarray
-    columns: np.ndarray
+    ends: np.ndarray
+    runs: np.ndarray
+
+    def of(self, first: int, end: int) -> Sources:
+        """The sources of templates first .. end - 1 of these."""
+        some = slice(self.offsets[first], self.offsets[end])
+        return Sources(*(column[some] for column in self.sources))
 
 
 def pack(_: Overlaps, paths: Paths) -> Traced:
@@ -120,31 +120,25 @@ def pack(_: Overlaps, paths: Paths) -> Traced:
     return runs, np.diff(offsets), (paths.n_matches + paths.n_mismatches + paths.n_gap_bases).astype(np.int64)
 
 
-def trace_rows(trace: Tracer, n_overlaps: int, rows: np.ndarray) -> TracedOverlaps:
-    """Get the paths of some overlaps; rows : (n,) int64, ascending."""
-    place = np.full(n_overlaps, -1, np.int64)
-    place[rows] = np.arange(len(rows))
-    none = np.empty(0, np.int64)
-    parts = list(trace(rows)) or [(np.empty(0, np.uint8), none, none)]
+def trace_piles(
+    trace: Tracer, reads: ReadSet, overlaps: Overlaps, members: Members, templates: np.ndarray
+) -> TracedPiles:  # fmt: skip
+    """Get the paths of the piles of some templates, (n,) int64, ascending."""
+    none = np.empty(0, np.int64), np.empty(0, bool)
+    rows, as_query = map(np.concatenate, zip(none, *map(members.of, templates.tolist()), strict=True))
+    traced, place = np.unique(rows, return_inverse=True)
+    parts = list(trace(traced)) or [(np.empty(0, np.uint8), none[0], none[0])]
     runs, sizes, columns = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return TracedOverlaps(place, runs, np.concatenate(([0], np.cumsum(sizes))), columns)
-
-
-def find_sources(
-    reads: ReadSet, overlaps: Overlaps, rows: np.ndarray, as_query: np.ndarray, traced: TracedOverlaps
-) -> Sources:
-    """Where the bases of a template's pile stand."""
-    same = overlaps.strand[rows] > 0
+    last = np.cumsum(sizes)
+    same, (start, end) = overlaps.strand[rows] > 0, spans_on_template(overlaps, rows, as_query)
     other = np.where(as_query, overlaps.target_id[rows], overlaps.query_id[rows])
-    begin, end = spans_on_template(overlaps, rows, ~as_query)
-    start, _ = spans_on_template(overlaps, rows, as_query)
-    first = reads.starts[other]
-    base = np.where(same, first + begin, 2 * len(reads.codes) - first - end)
-    at = traced.place[rows]
-    return Sources(
-        base, np.where(same, 0, 3), start, traced.offsets[at], traced.offsets[at + 1], traced.columns[at], as_query,
-        as_query & ~same,
+    first, (its_start, its_end) = reads.starts[other], spans_on_template(overlaps, rows, ~as_query)
+    base = np.where(same, first + its_start, 2 * len(reads.codes) - first - its_end)
+    sources = Sources(
+        base, np.where(same, 0, 3), start, (last - sizes)[place], last[place], columns[place], as_query, as_query & ~same
     )  # fmt: skip
+    offsets = np.concatenate(([0], np.cumsum(np.diff(members.offsets)[templates])))
+    return TracedPiles(templates, sources, offsets, end, runs)
 
 
 class Neighbours(NamedTuple):

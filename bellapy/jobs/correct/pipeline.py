@@ -4,33 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import pairwise, starmap
 
 import numpy as np
 
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import made_ahead, map_in_order
+from bellapy.engines.tags.changes import Changes
 from bellapy.engines.tags.support import find_stretches
-from bellapy.engines.tags.symbols import Sources, make_pile
+from bellapy.engines.tags.symbols import Pile, Sources, make_pile
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.correct.bridges import BRIDGE_BYTES, SHORT_BYTES, Beside, Bridges
 from bellapy.jobs.correct.charts import CorrectCharts
 from bellapy.jobs.correct.kept import pack, unpack
 from bellapy.jobs.correct.members import (
     Members,
-    TracedOverlaps,
+    TracedPiles,
     Tracer,
     find_members,
     find_neighbours,
-    find_sources,
     limit_depth,
     spans_on_template,
-    trace_rows,
+    trace_piles,
 )
 from bellapy.jobs.correct.qualities import Half, Qualities, compare_halves
 from bellapy.jobs.correct.report import DEEP, FOREIGN, CorrectStage, Details, LearnStage, PilesStage
-from bellapy.jobs.correct.template import Changes, Corrected, How, correct_template, count_changes, uncorrected
+from bellapy.jobs.correct.template import Corrected, How, changes_of, correct_template, uncorrected
 from bellapy.jobs.correct.terms import HALF, Learnt, learn_from, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps, ReadSet
@@ -41,6 +40,7 @@ from bellapy.report.run_report import RunReport
 RANGE_BYTES = 512 << 20  # of paths held at a time, where no bound is given; one between two ranges is traced for both
 KEPT_BYTES = 64 << 20  # the same with a folder, which keeps each range when it is done
 HELD_BESIDE = 3  # ranges whose paths are held beside those that GPUs have: the next one, one that waits, and the last
+SHORT_START = 4  # how many times shorter the first ranges are that GPUs have: until the first one is done nobody has work
 PATH_BYTES = 1.25  # of short runs for each column of very noisy reads, held twice while parts are joined
 PILE_BYTES = 8  # for each column of the piles that are worked on
 BEGUN_AHEAD = 16  # reads for each thread: a long one takes as long as ten others
@@ -86,6 +86,10 @@ class Job:
         start = self.reads.starts[read]
         return self.reads.codes[start : start + self.reads.lengths[read]]
 
+    def pile(self, read: int, sources: Sources, runs: np.ndarray) -> Pile:
+        """The pile of a read."""
+        return make_pile(self.reads.both_ways, self.codes(read), sources, runs)
+
 
 def correct_reads(
     job: Job, report: RunReport, tell_qualities: Callable[[Qualities], None] | None = None
@@ -122,81 +126,77 @@ def correct_reads(
 
 def _learn(job: Job, members: Members) -> Learnt:
     """What some reads tell."""
-    templates = job.samples
-    traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, templates))
-
-    piles = partial(_pile, job, members, traced)
-    return learn_from(job.codes, piles, templates, job.params.min_support, job.resources.threads)
+    pile = _piles(job, members, job.samples)
+    return learn_from(job.codes, pile, job.samples, job.params.min_support, job.resources.threads)
 
 
 def _learn_qualities(job: Job, members: Members, how: How, raw_errors: float) -> Qualities:
     """What tells qualities, from some reads that are corrected with their piles and with either half of them."""
-    templates = job.samples
-    traced = trace_rows(job.trace, len(job.overlaps), _rows_of(members, templates))
+    pile_of = _piles(job, members, job.samples)
 
     def look(read: int) -> Half:
-        codes, pile = job.codes(read), _pile(job, members, traced, read)
+        codes, pile = job.codes(read), pile_of(read)
         place = np.arange(len(pile))
         some = pile, pile.take(place % 2 == 0), pile.take((place % 2 == 1) | (place == 0))
         return compare_halves(codes, *(correct_template(codes, part, how, job.params) for part in some))
 
-    return Qualities(list(map_in_order(look, templates, job.resources.threads)), raw_errors)
+    return Qualities(list(map_in_order(look, job.samples, job.resources.threads)), raw_errors)
 
 
-def _rows_of(members: Members, templates: np.ndarray) -> np.ndarray:
-    """Rows of the overlaps of some templates, ascending, each once."""
-    spans = [members.of(read)[0] for read in templates]
-    return np.unique(np.concatenate(spans)) if spans else np.empty(0, np.int64)
+def _piles(job: Job, members: Members, templates: np.ndarray) -> Callable[[int], Pile]:
+    """What makes the piles of some templates, (n,) int64, ascending, by their numbers."""
+    traced = trace_piles(job.trace, job.reads, job.overlaps, members, templates)
 
+    def pile(read: int) -> Pile:
+        i = int(np.searchsorted(templates, read))
+        return job.pile(read, traced.of(i, i + 1), traced.runs)
 
-def _pile(job: Job, members: Members, traced: TracedOverlaps, read: int):
-    rows, as_query = members.of(read)
-    sources = find_sources(job.reads, job.overlaps, rows, as_query, traced)
-    return make_pile(job.reads.both_ways, job.codes(read), sources, traced.runs)
+    return pile
 
 
 def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Iterator[Corrected]:
     counts, bridges, templates = Counts(), Bridges(how, job.params.min_support), job.templates
     charts = CorrectCharts() if report.wants_charts else None
-    begin: int
-    traced: TracedOverlaps
-    given: list[Corrected | None]
+    traced: TracedPiles
+    given: list[Done | None]
 
-    def correct_some(reads: list[int]) -> list[Done]:
-        """What takes Python longer than a GPU takes for a read is done for all of them at once."""
-        rows, as_query, offsets = members.of_all(reads)
-        sources = find_sources(job.reads, job.overlaps, rows, as_query, traced)
+    def correct_some(span: tuple[int, int]) -> list[Done]:
+        """Templates of the range.  What takes Python longer than a GPU takes for a read is done for all of them at once."""
+        some = slice(*span)
+        offsets, reads = traced.offsets[span[0] : span[1] + 1], traced.templates[some]
         bad = find_stretches(
-            job.reads.both_ways, job.reads.starts[reads], job.reads.lengths[reads], sources, traced.runs,
-            spans_on_template(job.overlaps, rows, as_query)[1], offsets, bridges.rule,
+            job.reads.both_ways, job.reads.starts[reads], job.reads.lengths[reads], traced.of(*span), traced.runs,
+            traced.ends[offsets[0] : offsets[-1]], offsets - offsets[0], bridges.rule,
         )  # fmt: skip
-        done, firsts = [], np.searchsorted(bad[:, 0], np.arange(len(reads) + 1))
-        for i, read in enumerate(reads):
-            codes, its, stretches = job.codes(read), slice(*offsets[i : i + 2]), bad[slice(*firsts[i : i + 2]), 1:]
-            found, of_its = given[read - begin], sources.part(its)
-            if found is None:
-                found = correct_one(codes, of_its)
-            if len(stretches):
-                near = find_neighbours(job.reads, job.overlaps, rows[its], as_query[its])
-                found = bridges.cross(found, stretches, Beside(near, of_its, traced.runs))
-            done.append((found, count_changes(codes, found)))
-        return done
+        firsts = np.searchsorted(bad[:, 0], np.arange(len(reads) + 1)).tolist()
+        return [
+            done if done and first == end else correct_one(i, done, bad[first:end, 1:])
+            for i, done, (first, end) in zip(range(*span), given[some], pairwise(firsts), strict=True)
+        ]
 
-    def correct_one(codes: np.ndarray, sources: Sources) -> Corrected:
-        if not len(sources.bases):
-            return uncorrected(codes)
-        return correct_template(codes, make_pile(job.reads.both_ways, codes, sources, traced.runs), how, job.params)
+    def correct_one(i: int, done: Done | None, stretches: np.ndarray) -> Done:
+        read, sources = int(traced.templates[i]), traced.of(i, i + 1)
+        codes = job.codes(read)
+        if done:
+            found, _ = done
+        elif len(sources.bases):
+            found = correct_template(codes, job.pile(read, sources, traced.runs), how, job.params)
+        else:
+            found = uncorrected(codes)
+        if len(stretches):
+            near = find_neighbours(job.reads, job.overlaps, *members.of(read))
+            found = bridges.cross(found, stretches, Beside(near, sources, traced.runs))
+        return found, changes_of(codes, found)
 
-    def templates_in(first: int, last: int) -> list[int]:
-        return templates[slice(*np.searchsorted(templates, (first, last)))].tolist()
+    def templates_in(first: int, last: int) -> np.ndarray:
+        return templates[slice(*np.searchsorted(templates, (first, last)))]
 
     def correct_range(first: int, last: int) -> Iterator[Done]:
-        nonlocal traced, given, begin
-        traced, given = next(ahead) if job.traces_ahead else ranges.prepare(first, last)
-        begin, each = first, GIVEN_TOGETHER if any(given) else 1
-        mine = templates_in(first, last)
-        some = (mine[at : at + each] for at in range(0, len(mine), each))
-        for done in map_in_order(correct_some, some, job.resources.threads, BEGUN_AHEAD):
+        nonlocal traced, given
+        traced, given = next(ahead) if job.traces_ahead else ranges.prepare(templates_in(first, last))
+        each = GIVEN_TOGETHER if any(given) else 1
+        spans = ((at, min(at + each, len(given))) for at in range(0, len(given), each))
+        for done in map_in_order(correct_some, spans, job.resources.threads, BEGUN_AHEAD):
             yield from done
 
     def once(first: int, last: int) -> Iterator[Done]:
@@ -205,14 +205,14 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
             return correct_range(first, last)
         kept = job.work.once(f"reads-{first}", lambda: pack(found for found, _ in correct_range(first, last)))
         reads = zip(templates_in(first, last), unpack(kept), strict=True)
-        return ((found, count_changes(job.codes(read), found)) for read, found in reads)
+        return ((found, changes_of(job.codes(read), found)) for read, found in reads)
 
     with report.stage(CorrectStage("correct")) as stage, progress("correct", len(job.reads)) as advance:
         ranges = _Ranges(job, members, how)
-        edges = _edges(job, members, ranges.at_once + HELD_BESIDE if job.traces_ahead else 1)
-        ahead = ranges.prepared_ahead(edges)
+        edges = _edges(job, members, ranges.at_once if job.traces_ahead else 0)
+        ahead = ranges.prepared_ahead(starmap(templates_in, pairwise(edges)))
         for first, last in pairwise(edges):
-            for read, (found, changes) in zip(templates_in(first, last), once(first, last), strict=True):
+            for read, (found, changes) in zip(templates_in(first, last).tolist(), once(first, last), strict=True):
                 counts.add(found, changes)
                 if charts:
                     charts.add(found, changes)
@@ -225,53 +225,52 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
 
 
 Done = tuple[Corrected, Changes]
-Prepared = tuple[TracedOverlaps, list[Corrected | None]]
+Prepared = tuple[TracedPiles, list[Done | None]]
 
 
 class _Ranges:
-    """Gives the paths of a range of reads, and those reads that GPUs have corrected."""
+    """Gives the paths of the piles of a range of reads, and those reads that GPUs have corrected."""
 
     def __init__(self, job: Job, members: Members, how: How):
         self._job, self._members, self._gpus = job, members, None
         if job.resources.device != "cpu" and not how.with_margins:
             from bellapy.jobs.correct.gpu.ranges import OnGpus  # needs a GPU's driver
 
-            self._gpus = OnGpus(job.reads, job.overlaps, members, how, job.params, job.resources.devices)
+            self._gpus = OnGpus(job.reads, how, job.params, job.resources.devices)
 
-    def prepare(self, first: int, last: int) -> Prepared:
-        return self._solve(first, last, self._trace(first, last))
+    def prepare(self, templates: np.ndarray) -> Prepared:
+        return self._solve(self._trace(templates))
 
     @property
     def at_once(self) -> int:
         """Ranges that GPUs correct at a time."""
         return max(1, self._gpus.at_once if self._gpus else 1)
 
-    def prepared_ahead(self, edges: list[int]) -> Iterator[Prepared]:
+    def prepared_ahead(self, ranges: Iterator[np.ndarray]) -> Iterator[Prepared]:
         """All ranges; the paths of one are made while GPUs correct those before, and the CPU has the one before these."""
-        traced = made_ahead(starmap(self._trace, pairwise(edges)))
-        spans = zip(pairwise(edges), traced, strict=True)
-        return map_in_order(lambda given: self._solve(*given[0], given[1]), spans, self.at_once, 1)
+        return map_in_order(self._solve, made_ahead(map(self._trace, ranges)), self.at_once, 1)
 
-    def _trace(self, first: int, last: int) -> TracedOverlaps:
-        return trace_rows(self._job.trace, len(self._job.overlaps), _rows_of(self._members, np.arange(first, last)))
+    def _trace(self, templates: np.ndarray) -> TracedPiles:
+        return trace_piles(self._job.trace, self._job.reads, self._job.overlaps, self._members, templates)
 
-    def _solve(self, first: int, last: int, traced: TracedOverlaps) -> Prepared:
-        return traced, self._gpus.correct(first, last, traced) if self._gpus else [None] * (last - first)
+    def _solve(self, traced: TracedPiles) -> Prepared:
+        return traced, self._gpus.correct(traced) if self._gpus else [None] * len(traced.templates)
 
 
-def _edges(job: Job, members: Members, held: int) -> list[int]:
+def _edges(job: Job, members: Members, ahead: int) -> list[int]:
     """Where ranges begin, and the last one ends.  A folder keeps them, so that they stay as they are.
 
-    held : ranges whose paths are held at a time.
+    ahead : ranges that GPUs have at a time, while the CPU has the one before them.
     """
     if job.work is None:
-        return _ranges(job, members, RANGE_BYTES, held)
-    kept = job.work.once("ranges", lambda: {"edges": np.array(_ranges(job, members, KEPT_BYTES, held), np.int64)})
+        return _ranges(job, members, RANGE_BYTES, ahead)
+    kept = job.work.once("ranges", lambda: {"edges": np.array(_ranges(job, members, KEPT_BYTES, ahead), np.int64)})
     return kept["edges"].tolist()
 
 
-def _ranges(job: Job, members: Members, most_bytes: int, held: int) -> list[int]:
+def _ranges(job: Job, members: Members, most_bytes: int, ahead: int) -> list[int]:
     """Cut the reads into ranges whose paths fit the memory: those of one read, and of as many more as there is room for."""
+    held = ahead + HELD_BESIDE if ahead else 1
     start, end = spans_on_template(job.overlaps, members.overlap, members.as_query)
     totals = np.concatenate(([0], np.cumsum((end - start) * PATH_BYTES)))[members.offsets]
     most = int(np.diff(totals).max(initial=1)) + 1
@@ -285,7 +284,8 @@ def _ranges(job: Job, members: Members, most_bytes: int, held: int) -> list[int]
     ) // held
     edges = [0]
     while edges[-1] < len(job.reads):
-        at = int(np.searchsorted(totals, totals[edges[-1]] + room, side="right")) - 1
+        here = room // SHORT_START if len(edges) <= ahead else room
+        at = int(np.searchsorted(totals, totals[edges[-1]] + here, side="right")) - 1
         edges.append(min(len(job.reads), max(edges[-1] + 1, at)))
     return edges
 

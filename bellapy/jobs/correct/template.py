@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.jit import njit_entry
-from bellapy.engines.tags.columns import Look, compare, tell_apart
+from bellapy.engines.tags.changes import Changes, Corrections, count_changes
+from bellapy.engines.tags.columns import Differences, Look, compare, tell_apart
 from bellapy.engines.tags.graph import Consensus, Terms, find_consensus
 from bellapy.engines.tags.judge import Odds, judge
 from bellapy.engines.tags.lengths import judge_lengths
@@ -17,7 +18,6 @@ from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import Pile
 from bellapy.jobs.correct.members import choose_depth, deepest
 from bellapy.params.correct import CorrectParams
-from bellapy.records.table import frozen
 
 TELLING_READS, TELLING_SHARE = 4, 0.2  # that show a column's second base, for it to tell copies apart
 FOREIGN = 3  # such columns against a read, less those for it
@@ -47,33 +47,11 @@ class Corrected(NamedTuple):
     margins: np.ndarray = np.empty(0, np.int32)
 
 
-class Changes(NamedTuple):
-    """Bases of a read that were replaced, put in and taken out, and bases of the corrected one that stayed as they were."""
-
-    mismatches: int
-    inserted: int
-    deleted: int
-    raw: int
-
-
-@njit_entry
-def _count_changes(template, codes, raw, begins, counts):
-    for i in range(len(template)):
-        size = begins[i + 1] - begins[i]
-        if size == 0:
-            counts[2] += 1
-        else:
-            counts[0] += codes[begins[i]] != template[i]
-            counts[1] += size - 1
-    for i in range(len(raw)):
-        counts[3] += raw[i]
-
-
-def count_changes(template: np.ndarray, found: Corrected) -> Changes:
+def changes_of(template: np.ndarray, found: Corrected) -> Changes:
     """What became of a read, (n_raw,) uint8 codes."""
-    counts = np.zeros(len(Changes._fields), np.int64)
-    _count_changes(frozen(template), frozen(found.codes), found.raw, found.begins, counts)
-    return Changes(*counts.tolist())
+    offsets, ends = np.array([0, len(template)]), np.array([0, len(found.codes)])
+    (changes,) = count_changes(Corrections(template, offsets, found.codes, found.raw, ends, found.begins))
+    return changes
 
 
 class How(NamedTuple):
@@ -115,7 +93,8 @@ def correct_template(template: np.ndarray, pile: Pile, how: How, params: Correct
 
     def choose(pile: Pile, found: Consensus) -> Pile:
         nonlocal n_foreign, n_deep
-        kept, n_foreign, n_deep = choose_reads(look_at(pile, found), params)
+        kept, foreign, deep = choose_reads(look_at(pile, found), params)
+        n_foreign, n_deep = int(foreign[0]), int(deep[0])
         return pile.take(kept)
 
     found = find_consensus(template, pile, how.terms, params.min_support, with_template=True)
@@ -156,26 +135,51 @@ def look_at(pile: Pile, consensus: Consensus) -> Look:
     """What the reads of a pile show on its consensus."""
     n = len(consensus.codes)
     against, _ = tell_apart(pile, n, TELLING_READS, TELLING_SHARE)
-    return Look(pile.starts, np.diff(pile.offsets), n, against, lambda: compare(pile, consensus.codes))
+    firsts, sizes = np.array([0, len(pile)]), np.diff(pile.offsets)
+    return Look(firsts, np.array([n]), pile.starts, sizes, against, lambda: compare(pile, consensus.codes))
 
 
-def choose_reads(look: Look, params: CorrectParams) -> tuple[np.ndarray, int, int]:
-    """Mask of the reads that stay in a pile on its consensus, and how many are left out by phasing and by depth."""
-    kept = look.sizes > 0
-    kept[0] = True  # the template
-    n_before = int(kept.sum())
-    if not params.no_phase:
-        same = kept & (look.against < FOREIGN)
-        if same[1:].sum() >= min(LEFT, kept[1:].sum()):
-            kept = same
-    n_foreign, others = n_before - int(kept.sum()), np.flatnonzero(kept[1:]) + 1
-    ends = look.starts[others] + look.sizes[others]  # or before: some symbols stand between columns
-    if len(others) <= params.max_depth or deepest(look.starts[others], ends) <= params.max_depth:
-        return kept, n_foreign, 0
-    differences = look.differences()
+@njit_entry
+def _choose_own(firsts, sizes, against, phase, kept, n_foreign):
+    """Keep the reads of each pile that have symbols and, with `phase`, are not of another copy; see `choose_reads`."""
+    for p in range(len(firsts) - 1):
+        first, end, n_others, n_own = firsts[p], firsts[p + 1], 0, 0
+        for i in range(first + 1, end):
+            n_others += sizes[i] > 0
+            n_own += sizes[i] > 0 and against[i] < FOREIGN
+        only_own = phase and n_own >= min(LEFT, n_others)
+        kept[first] = True  # the template
+        for i in range(first + 1, end):
+            kept[i] = sizes[i] > 0 and (against[i] < FOREIGN or not only_own)
+        n_foreign[p] = n_others - n_own if only_own else 0
+
+
+def choose_reads(look: Look, params: CorrectParams) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mask of the reads that stay in piles, and how many of each are left out by phasing and by depth, (n_piles,) each."""
+    kept, n_piles = np.empty(len(look.sizes), bool), len(look.n_columns)
+    n_foreign, n_deep = np.empty(n_piles, np.int64), np.zeros(n_piles, np.int64)
+    _choose_own(look.firsts, look.sizes, look.against, not params.no_phase, kept, n_foreign)
+    n_others = np.add.reduceat(kept, look.firsts[:-1], dtype=np.int64) - 1
+    for pile in np.flatnonzero(n_others > params.max_depth).tolist():
+        n_deep[pile] = _limit_depth(look, pile, params.max_depth, kept)
+    return kept, n_foreign, n_deep
+
+
+def _limit_depth(look: Look, pile: int, most: int, kept: np.ndarray) -> int:
+    """Where a pile is deeper than `most`, keep the reads that are most like its consensus; how many are left out.
+
+    kept : of all piles, changed.
+    """
+    its = slice(look.firsts[pile], look.firsts[pile + 1])
+    starts, mine = look.starts[its], kept[its]
+    others = np.flatnonzero(mine[1:]) + 1
+    ends = starts[others] + look.sizes[its][others]  # or before: some symbols stand between columns
+    if deepest(starts[others], ends) <= most:
+        return 0
+    differences = Differences(*(column[its] for column in look.differences()))
     order = np.argsort(-differences.identity, kind="stable")
-    order = order[kept[order] & (order > 0)]
-    ends = np.maximum(look.starts + differences.columns, look.starts + 1)
-    chosen = choose_depth(look.starts, ends, order, params.max_depth, look.n_columns)
-    chosen[0] = True
-    return chosen, n_foreign, int(kept.sum() - chosen.sum())
+    order = order[mine[order] & (order > 0)]
+    ends, n_before = np.maximum(starts + differences.columns, starts + 1), int(mine.sum())
+    mine[:] = choose_depth(starts, ends, order, most, int(look.n_columns[pile]))
+    mine[0] = True
+    return n_before - int(mine.sum())

@@ -86,10 +86,10 @@ def make(rng: np.random.Generator, lengths: list[int], error: float) -> tuple[np
     )
 
 
-def keep_same(look: Look) -> tuple[np.ndarray, int, int]:
+def keep_same(look: Look) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     kept = (look.sizes > 0) & (look.against < 2) & (look.differences().identity > 0.3)
-    kept[0] = True
-    return kept, int(kept.sum()), len(kept)
+    kept[look.firsts[:-1]] = True
+    return kept, np.add.reduceat(kept, look.firsts[:-1], dtype=np.int64), np.diff(look.firsts) + look.n_columns
 
 
 def unpack(pile: Pile) -> list[tuple[int, list[int]]]:
@@ -100,9 +100,10 @@ def unpack(pile: Pile) -> list[tuple[int, list[int]]]:
 def choose(reads, codes: list[int], rule: Rule) -> tuple[list[tuple[int, list[int]]], int, int]:
     pile, template = pack(reads), np.array(codes, np.uint8)
     against, _ = tell_apart(pile, len(codes), *rule.telling)
-    look = Look(pile.starts, np.diff(pile.offsets), len(codes), against, lambda: compare(pile, template))
+    firsts, sizes = np.array([0, len(pile)]), np.diff(pile.offsets)
+    look = Look(firsts, np.array([len(codes)]), pile.starts, sizes, against, lambda: compare(pile, template))
     kept, *left_out = rule.choose(look)
-    return [read for read, stays in zip(reads, kept, strict=True) if stays], *left_out
+    return [read for read, stays in zip(reads, kept, strict=True) if stays], *(int(count[0]) for count in left_out)
 
 
 def one_by_one(both_ways: np.ndarray, asked: Given, rule: Rule):
@@ -131,7 +132,7 @@ def check(both_ways: np.ndarray, asked: Given, rule: Rule) -> None:
     (piles, *_) = batch_cuda.make_piles(both_ways, Devices())
     found = list(piles.correct(asked, rule))
     for one, expected in zip(found, one_by_one(both_ways, asked, rule), strict=True):
-        assert (one.codes.tolist(), one.raw.tolist(), one.begins.tolist(), *one[3:]) == expected
+        assert (one.codes.tolist(), one.raw.tolist(), one.begins.tolist(), *one[4:]) == expected
 
 
 @settings(max_examples=6)

@@ -15,6 +15,7 @@ from strategies import random_bases
 
 from bellapy.api import overlapping
 from bellapy.compute import memory
+from bellapy.engines.tags.columns import Differences, Look
 from bellapy.engines.tags.graph import Terms
 from bellapy.engines.tags.judge import find_odds, no_tally
 from bellapy.engines.tags.links import UNIT
@@ -23,7 +24,7 @@ from bellapy.errors import MemoryLimitError
 from bellapy.jobs.correct import pipeline, template
 from bellapy.jobs.correct.members import BIN, choose_depth, find_members
 from bellapy.jobs.correct.output import Writer, choose_pieces, raw_span, supported_pieces
-from bellapy.jobs.correct.template import Corrected, count_changes, uncorrected
+from bellapy.jobs.correct.template import FOREIGN, LEFT, Corrected, changes_of, choose_reads, uncorrected
 from bellapy.jobs.correct.terms import LEAST_SITES, N_BINS, Learnt, find_valley, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps
@@ -237,16 +238,44 @@ def test_pieces_of_a_read():
     assert [raw_span(found, *piece) for piece in [(0, 10), (3, 6), (8, 9)]] == [(0, 10), (3, 5), (8, 9)]
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(0, 3), max_size=3)), min_size=1, max_size=30))
-def test_changes_are_counted_base_by_base(pieces):
-    template = np.array([base for base, _ in pieces], np.uint8)
-    codes = np.array([base for _, shown in pieces for base in shown], np.uint8)
-    begins = np.cumsum([0, *(len(shown) for _, shown in pieces)])
-    raw = codes == 0
-    found = Corrected(codes, raw, begins, 5, 0, 0, 2.0)
-    replaced = sum(bool(shown) and shown[0] != base for base, shown in pieces)
-    put_in, taken_out = sum(max(0, len(shown) - 1) for _, shown in pieces), sum(not shown for _, shown in pieces)
-    assert count_changes(template, found) == (replaced, put_in, taken_out, raw.sum())
+def test_changes_of_a_read():
+    assert changes_of(np.array([0, 2, 2, 3, 0, 1, 2, 3, 0, 1], np.uint8), some_read()) == (1, 1, 1, 6)
+
+
+@st.composite
+def looks(draw: st.DrawFn) -> tuple[Look, list[list[tuple[int, int, int, int]]]]:
+    """Piles as `Look`, and of each read its first column, number of symbols, columns against it, and matches."""
+    read = st.tuples(st.integers(0, 400), st.sampled_from([0, 90, 300]), st.integers(-4, 6), st.integers(0, 80))
+    piles = draw(st.lists(st.lists(read, min_size=1, max_size=9), min_size=1, max_size=4))
+    piles = [[(0, 700, -1, 700), *others] for _, *others in piles]
+    starts, sizes, against, matches = np.array([read for pile in piles for read in pile]).T
+    differences = Differences(np.maximum(1, sizes), matches, np.zeros_like(sizes), np.zeros_like(sizes))
+    firsts, n_columns = np.cumsum([0, *map(len, piles)]), np.full(len(piles), 700)
+    return Look(firsts, n_columns, starts, sizes, against, lambda: differences), piles
+
+
+@given(looks(), st.booleans(), st.integers(1, 6))
+def test_reads_of_other_copies_and_those_too_deep_are_left_out(given_looks, no_phase, most):
+    look, piles = given_looks
+    kept, n_foreign, n_deep = choose_reads(look, CorrectParams(no_phase=no_phase, max_depth=most))
+    for pile, first, foreign, deep in zip(piles, look.firsts, n_foreign, n_deep, strict=False):
+        others = [i for i, (_, size, _, _) in enumerate(pile) if i and size]
+        own = [i for i in others if pile[i][2] < FOREIGN]
+        stay = others if no_phase or len(own) < min(LEFT, len(others)) else own
+        assert foreign == len(others) - len(stay)
+        depth = np.zeros(800 // BIN, int)
+        for start, size, *_ in (pile[i] for i in stay):
+            depth[start // BIN : (start + size - 1) // BIN + 1] += 1
+        left = stay
+        if depth.max() > most:
+            left, depth = [], depth * 0
+            for i in sorted(stay, key=lambda i: -pile[i][3] / pile[i][1]):
+                its = slice(pile[i][0] // BIN, (pile[i][0] + pile[i][1] - 1) // BIN + 1)
+                if (depth[its] < most).any():
+                    depth[its] += 1
+                    left.append(i)
+        assert np.flatnonzero(kept[first : first + len(pile)]).tolist() == [0, *sorted(left)]
+        assert deep == len(stay) - len(left)
 
 
 def test_records_and_what_is_left_out():

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from bellapy.compute.gpu.ops import SIMULATED, WARP, driver, fill_bytes
 from bellapy.compute.gpu.pool import WORKERS, Device, Worker, is_out_of_memory, pool
 from bellapy.compute.gpu.transfers import fetched, sent
 from bellapy.compute.threads import even_ranges
+from bellapy.engines.tags.changes import Changes, Corrections, count_changes
 from bellapy.engines.tags.columns import LETTERS, Differences, Look
 from bellapy.engines.tags.gpu import columns_kernels, rows_kernels
 from bellapy.engines.tags.gpu.graph_kernels import Cursors, Search, search_templates
@@ -74,7 +74,8 @@ class Rule(NamedTuple):
     """How consensus is found: as `find_consensus` and `judge` take it.
 
     rounds : of consensus.  judged : times.  telling : reads, and share of them, that show a column's second base.
-    choose : mask of the rows that stay after the first round, and how many it leaves out by phasing and by depth.
+    choose : mask of the rows that stay after the first round, (n_rows,) bool, and how many of each pile it leaves out by
+        phasing and by depth, (n_piles,) int64 each.
     """
 
     terms: Terms
@@ -83,19 +84,21 @@ class Rule(NamedTuple):
     judged: int
     least: int
     telling: tuple[int, float]
-    choose: Callable[[Look], tuple[np.ndarray, int, int]]
+    choose: Callable[[Look], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 class Found(NamedTuple):
     """What was found of a template.
 
     codes, raw : of the consensus, as `judge` gives it.  begins : (n_raw + 1,) int64, places of the raw read's bases on it.
-    n_symbols : of the reads beside it, in the end.  n_foreign, n_deep : reads left out by phasing, and by depth.
+    changes : of the raw read.  n_symbols : of the reads beside it, in the end.
+    n_foreign, n_deep : reads left out by phasing, and by depth.
     """
 
     codes: np.ndarray
     raw: np.ndarray
     begins: np.ndarray
+    changes: Changes
     n_symbols: int
     n_foreign: int
     n_deep: int
@@ -150,7 +153,7 @@ class _Batch:
 
     def __init__(self, worker: Worker, reads: Any, given: Given, rule: Rule):
         self._worker, self._rule, self._n = worker, rule, len(given.members)
-        self._offsets = self._raw_offsets = given.offsets
+        self._offsets, self._given = given.offsets, given
         self._templates = Templates(self._send("raw codes", given.codes), self._send("raw offsets", given.offsets))
         self._raw = self._templates
         self._turn = 0
@@ -314,15 +317,12 @@ class _Batch:
         self._launch(columns_kernels.choose_telling, self._n, 1, *telling)
         seen = self._room("compared", n_rows, np.int32, 5)
         self._by_row(columns_kernels.compare_rows, self._rows, self._templates, own, first, second, seen)
-        against, *counted = self._fetch("compared", seen)[:n_rows].T.astype(np.int64)
-        kept, self._left_out = np.empty(n_rows, bool), np.empty((self._n, 2), np.int64)
-        for t in range(self._n):
-            its = slice(self._firsts[t], self._firsts[t + 1])
-            n_columns = int(self._offsets[t + 1] - self._offsets[t])
-            differences = partial(_differences, counted, its)
-            kept[its], self._left_out[t, 0], self._left_out[t, 1] = self._rule.choose(
-                Look(self._starts[its], self._sizes[its], n_columns, against[its], differences)
-            )
+        against, *counted = np.ascontiguousarray(self._fetch("compared", seen)[:n_rows].T)
+        look = Look(
+            self._firsts, np.diff(self._offsets), self._starts, self._sizes, against,
+            lambda: Differences(*(column.astype(np.int64) for column in counted)),
+        )  # fmt: skip
+        kept, *self._left_out = self._rule.choose(look)
         self._sizes = np.where(kept, self._sizes, 0)
         self._rows = self._rows._replace(ends=self._send("ends of kept", self._begins + self._sizes))
 
@@ -350,20 +350,15 @@ class _Batch:
             step.templates.offsets, raw,
         )  # fmt: skip
         codes, unchanged = self._fetch("codes", step.templates.codes), self._fetch("raw", raw).view(bool)
-        begins, shift = self._fetch("whole", whole), np.arange(self._n + 1)
+        begins, ends, offsets = self._fetch("whole", whole), self._new_offsets, self._given.offsets
+        changes = count_changes(Corrections(self._given.codes, offsets, codes, unchanged, ends, begins))
         n_symbols = np.add.reduceat(self._sizes, self._firsts[:-1]) - self._sizes[self._firsts[:-1]]
-        bases, places = pairwise(self._new_offsets.tolist()), pairwise((self._raw_offsets + shift).tolist())
+        numbers = (column.tolist() for column in (n_symbols, *self._left_out))
+        bases, places = pairwise(ends.tolist()), pairwise((offsets + np.arange(self._n + 1)).tolist())
         return [
-            Found(codes[at:end], unchanged[at:end], begins[first:last], n, *left_out)
-            for (at, end), (first, last), n, left_out in zip(
-                bases, places, n_symbols.tolist(), self._left_out.tolist(), strict=True
-            )
+            Found(codes[at:end], unchanged[at:end], begins[first:last], *rest)
+            for (at, end), (first, last), *rest in zip(bases, places, changes, *numbers, strict=True)
         ]
-
-
-def _differences(counted: list[np.ndarray], rows: slice) -> Differences:
-    """Those of some rows, of what was counted of all."""
-    return Differences(*(column[rows] for column in counted))
 
 
 def make_piles(both_ways: np.ndarray, devices: Devices) -> list[Piles]:

@@ -10,11 +10,13 @@ from threading import Lock
 import numpy as np
 
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
+from bellapy.compute.jit import njit_entry, put
+from bellapy.engines.tags.changes import Changes
 from bellapy.engines.tags.gpu.batch import Given, Piles, Rule, make_piles
-from bellapy.jobs.correct.members import Members, TracedOverlaps, find_sources
+from bellapy.jobs.correct.members import TracedPiles
 from bellapy.jobs.correct.template import JUDGED, TELLING_READS, TELLING_SHARE, Corrected, How, choose_reads
 from bellapy.params.correct import CorrectParams
-from bellapy.records import Overlaps, ReadSet
+from bellapy.records import ReadSet
 from bellapy.report.run_report import Devices
 
 
@@ -22,12 +24,10 @@ from bellapy.report.run_report import Devices
 class OnGpus:
     """Corrects the reads of ranges, each on a GPU.
 
-    members : of all reads.  how : consensus is found.  at_once : ranges that may be corrected at a time.
+    how : consensus is found.  at_once : ranges that may be corrected at a time.
     """
 
     reads: ReadSet
-    overlaps: Overlaps
-    members: Members
     how: How
     params: CorrectParams
     devices: Devices
@@ -42,45 +42,48 @@ class OnGpus:
                 raise
         self.at_once = len(self._free)
 
-    def correct(self, first: int, last: int, traced: TracedOverlaps) -> list[Corrected | None]:
-        """Reads first .. last - 1; None: no GPU has room, or no other read overlaps it."""
-        reads = np.arange(first, last)
-        reads = reads[np.diff(self.members.offsets[first : last + 1]) > 0]
-        corrected: list[Corrected | None] = [None] * (last - first)
-        if not len(reads):
+    def correct(self, traced: TracedPiles) -> list[tuple[Corrected, Changes] | None]:
+        """The reads of a range, and what became of them; None: no GPU has room, or no other read overlaps it."""
+        members = np.diff(traced.offsets)
+        corrected: list[tuple[Corrected, Changes] | None] = [None] * len(members)
+        some = np.flatnonzero(members)
+        if not len(some):
             return corrected
         with self._lock:
             piles = self._free.pop() if self._free else None
         if piles is None:  # no GPU has room for the reads
-            give_to_cpu(self.devices, FULL, piles=len(reads))
+            give_to_cpu(self.devices, FULL, piles=len(some))
             return corrected
         try:
-            for read, found in zip(reads.tolist(), self._correct(piles, reads, traced), strict=True):
-                corrected[read - first] = found
+            given = self._given(traced.templates[some], members[some], traced)
+            for i, found in zip(some.tolist(), self._correct(piles, given), strict=True):
+                corrected[i] = found
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            give_to_cpu(self.devices, FULL, piles=sum(corrected[read - first] is None for read in reads.tolist()))
+            give_to_cpu(self.devices, FULL, piles=sum(corrected[i] is None for i in some.tolist()))
         finally:
             with self._lock:
                 self._free.append(piles)
         return corrected
 
-    def _correct(self, piles: Piles, reads: np.ndarray, traced: TracedOverlaps) -> Iterator[Corrected]:
-        how, given, telling = self.how, self._given(reads, traced), (TELLING_READS, TELLING_SHARE)
+    def _correct(self, piles: Piles, given: Given) -> Iterator[tuple[Corrected, Changes]]:
+        how, telling = self.how, (TELLING_READS, TELLING_SHARE)
         choose = partial(choose_reads, params=self.params)
         rule = Rule(how.terms, how.odds, how.rounds, JUDGED, self.params.min_support, telling, choose)
         for found, n_reads in zip(piles.correct(given, rule), given.members.tolist(), strict=True):
-            support = float(found.n_symbols / max(1, len(found.begins) - 1))
-            yield Corrected(found.codes, found.raw, found.begins, n_reads, found.n_foreign, found.n_deep, support)
+            codes, raw, begins, changes, n_symbols, n_foreign, n_deep = found
+            support = n_symbols / max(1, len(begins) - 1)
+            yield Corrected(codes, raw, begins, n_reads, n_foreign, n_deep, support), changes
 
-    def _given(self, reads: np.ndarray, traced: TracedOverlaps) -> Given:
-        members, lengths = self.members, self.reads.lengths[reads]
-        span = slice(members.offsets[reads[0]], members.offsets[reads[-1] + 1])  # those between have none
-        sources = find_sources(self.reads, self.overlaps, members.overlap[span], members.as_query[span], traced)
-        offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
-        starts = self.reads.starts[reads]
-        codes = np.concatenate(
-            [self.reads.codes[start : start + n] for start, n in zip(starts.tolist(), lengths.tolist(), strict=True)]
-        )
-        return Given(codes, offsets, np.diff(members.offsets)[reads], sources, traced.runs)
+    def _given(self, reads: np.ndarray, members: np.ndarray, traced: TracedPiles) -> Given:
+        offsets = np.concatenate(([0], np.cumsum(self.reads.lengths[reads], dtype=np.int64)))
+        codes = np.empty(int(offsets[-1]), np.uint8)
+        _join_codes(self.reads.codes, self.reads.starts[reads], offsets, codes)
+        return Given(codes, offsets, members, traced.sources, traced.runs)
+
+
+@njit_entry
+def _join_codes(codes, starts, offsets, joined):
+    for i in range(len(starts)):
+        put(joined, offsets[i], codes, starts[i], starts[i] + offsets[i + 1] - offsets[i])
