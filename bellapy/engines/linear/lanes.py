@@ -245,11 +245,11 @@ def compute_chunk(task, group, bases, spare, bits):
         query, target = bases.query[p * lanes :], bases.target[(half - p) * lanes :]
         _step(odd, even, query, target, tiles, lanes, best, scores, _bits_of(bits, p // OCTET, 0))
         _agree(best.score, best.was, group.update, group.twice, lanes, 2 * p)
-        _put_borders(odd, shape, edges, walls, p, 0, best.drop, scores.dead)
+        _put_borders(odd, shape, edges, walls, p, np.int64(0), best.drop, scores.dead)
         target = bases.target[(half - p - 1) * lanes :]
         _step(even, before_odd, query, target, tiles, lanes, best, scores, _bits_of(bits, p // OCTET, 1))
         _agree(best.score, best.was, group.update, group.twice, lanes, 2 * p + 1)
-        _put_borders(even, shape, edges, walls, p, 1, best.drop, scores.dead)
+        _put_borders(even, shape, edges, walls, p, np.int64(1), best.drop, scores.dead)
         _watch_ends(even, odd[n_cells - lanes :], lanes, group.ends)
     _survey(even, odd, tiles, n_cells // TILE, scores, best.score, group.shift, group.first, group.last)
     copy_cells(spare.query, bases.query[half * lanes :], n_cells)

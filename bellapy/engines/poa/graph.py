@@ -98,7 +98,7 @@ def add_path(graph, sequence, mates, path):
     sequence : (n,) uint8 codes.  mates : (n,) int32, the node each base is aligned with, or NONE.
     path : (n,) int32, overwritten: the node of each base.
     """
-    before, column = NONE, NONE
+    before = column = np.int64(NONE)
     for j in range(len(sequence)):
         column = _add_column(graph, column) if mates[j] == NONE else graph.column[mates[j]]
         node = _node_in(graph, column, sequence[j])

@@ -20,7 +20,7 @@ from bellapy.engines.poa.bundle import heaviest_bundle
 from bellapy.engines.poa.graph import BASES, FIRST, N_COLUMNS, NONE, Graph, add_path, sort_nodes
 from bellapy.params.correct import PoaScoring
 
-MOST_SHORT = 15_000  # scores of 16 bits stay within this of 0
+MOST_SHORT, MOST_LONG = 15_000, 1 << 30  # scores of 16 bits, and of 32, stay within this of 0
 MOST_CELLS = 1 << 30
 SHORT_LOWEST, LONG_LOWEST = -16_000, -(1 << 30)
 GAP_LETTER = 255
@@ -75,28 +75,27 @@ def _align(graph, n_nodes, sequence, rows, scoring, mates):
 
 
 @njit
-def _build(graph, codes, offsets, scoring, narrow, wide, paths, scores):
-    """Add all sequences to an empty graph.
+def _build(graph, codes, offsets, first, rows, most, scoring, paths, scores):
+    """Add sequences to a graph from number `first` on, as long as scores stay within `most` of 0.
 
-    narrow, wide : Rows of 16 and of 32 bits.
+    rows : Rows with room for such scores.
     paths : (n,) int32, overwritten: the node of each base.  scores : (n_sequences,) int64, overwritten.
 
-    Returns the number of nodes and the rows, perhaps new ones.
+    Returns the number of nodes, how many sequences the graph has, and the rows, perhaps new ones.
     """
     steepest = max(scoring.match, -scoring.mismatch, -scoring.gap)
-    n_nodes = np.int64(0)
-    for i in range(len(offsets) - 1):
+    n_nodes = sort_nodes(graph)
+    for i in range(first, len(offsets) - 1):
         sequence = codes[offsets[i] : offsets[i + 1]]
         mates = np.full(len(sequence), NONE, np.int32)
         scores[i] = 0
         if n_nodes and len(sequence):
-            if steepest * (n_nodes + 2 * len(sequence) + 2 * LANES) <= MOST_SHORT:
-                narrow, scores[i] = _align(graph, n_nodes, sequence, narrow, scoring, mates)
-            else:
-                wide, scores[i] = _align(graph, n_nodes, sequence, wide, scoring, mates)
+            if steepest * (n_nodes + 2 * len(sequence) + 2 * LANES) > most:
+                return n_nodes, i, rows
+            rows, scores[i] = _align(graph, n_nodes, sequence, rows, scoring, mates)
         add_path(graph, sequence, mates, paths[offsets[i] : offsets[i + 1]])
         n_nodes = sort_nodes(graph)
-    return n_nodes, narrow, wide
+    return n_nodes, len(offsets) - 1, rows
 
 
 @njit
@@ -148,11 +147,12 @@ class Aligner:
 
         codes : (n,) uint8, all sequences end to end.  offsets : (n_sequences + 1,) int64.
         """
-        n = len(codes)
-        graph, paths, scores = make_graph(n), np.empty(n, np.int32), np.empty(len(offsets) - 1, np.int64)
-        n_nodes, self._narrow, self._wide = _build(
-            graph, codes, offsets, self.scoring, self._narrow, self._wide, paths, scores
-        )
+        n, n_sequences = len(codes), len(offsets) - 1
+        graph, paths, scores = make_graph(n), np.empty(n, np.int32), np.empty(n_sequences, np.int64)
+        rest = self.scoring, paths, scores
+        n_nodes, done, self._narrow = _build(graph, codes, offsets, 0, self._narrow, MOST_SHORT, *rest)
+        if done < n_sequences:
+            n_nodes, _, self._wide = _build(graph, codes, offsets, done, self._wide, MOST_LONG, *rest)
         nodes = _consensus(graph, n_nodes, np.empty(n, np.int32))
         rows, columns = _lay_out(graph, offsets, codes, paths, nodes) if self.with_alignment else (None, None)
         return Window(graph.base[nodes], scores, rows, columns)
