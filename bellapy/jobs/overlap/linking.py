@@ -200,7 +200,7 @@ def learn_rules(
     strict : no column above the upper bound links reads: the user gave it.
     """
     bins, bound = _about(parts, profile)
-    depths = judge_depth(parts, bins, profile, bound, correct, threads)
+    depths = judge_depth(parts, bins, profile, bound, correct, share_counted, threads)
     upper = bound if strict else max(bound, int(USUAL_SPREAD * depths.usual))
     most, apart_places = (0, 0) if strict else (MOST_PLACES, APART_PLACES)
     tests = Tests(bins, upper, most, depths.sound, depths.level, APART, apart_places)

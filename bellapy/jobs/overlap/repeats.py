@@ -11,7 +11,8 @@ depth does not change.
    is what a molecule has in common with others, such as an insertion element of a plasmid.  How many of a k-mer's places
    have to be in high stretches follows from the share of reads that have some: a row of many copies has few ends, but
    where steps are everywhere, some joints of chimeras lie beside one.  One or two reads of a deep molecule say nothing:
-   they may be such chimeras.
+   they may be such chimeras.  Where k-mers come again in their reads it is more likely an array, and fewer steps are
+   enough in a genome that is full of them.
 3. The depth of a read is compared with what is usual, or with its own level where that is far from usual, or a few times
    higher and that of a molecule.
 
@@ -25,6 +26,7 @@ common with others.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -55,6 +57,9 @@ CHIMERAS = UNIT // 80
 DOUBTED, ONE_IN = 2, 32
 """Places in repeats of a k-mer that do not count, and at most one in so many of all: these reads may be chimeras whose step
 was believed, since there is a real one beside it."""
+AGAIN, LEAST_AGAIN, NEVER = 0.25, 3, UNIT + 1
+"""Places of a k-mer behind another one in the same read, from which on reads come round it: as a share of the places that
+are expected to be without errors, and that many.  They do so in an array, and seldom in a molecule that is a circle."""
 WHOLE = 0.5  # share of a read's deep bins that are repeats, from which on all are
 DEEP_SHARE = 0.25  # of the k-mers expected to be correct: a stretch with so many above the upper bound is deep
 RAISED = 2.0  # times the usual depth: such reads may be taken for repeats
@@ -65,27 +70,50 @@ MOST_DEEP = 0.25  # share of the bins that are deep; if there are more, it is th
 CLEAN = 0.6  # share of a read's bins with fewer
 
 
+class Voting(NamedTuple):
+    """How the places of a k-mer tell that it lies in repeats.
+
+    doubted : so many places in repeats do not count, or one in ONE_IN of all.
+    again : share of all places, in units, behind another one in the same read; from this on reads come round it.
+    raised : how many times the share in repeats counts then, and nothing is doubted.
+    unit : a share of 1.
+    """
+
+    doubted: int
+    again: int
+    raised: int
+    unit: int
+
+
 @njit_inner
-def repeat_share(n, size, doubted, unit):
-    """The share of a column's places that lie in repeats, n of size, without those that are doubted; unit : a share of 1."""
-    return unit * max(n - min(doubted, size // ONE_IN), 0) // size
+def repeat_share(n, n_again, size, voting):
+    """The share of a column's places that lie in repeats, as it counts.
+
+    n, n_again : places in repeats, and those behind another one in the same read.  size : places of the column.
+    voting : Voting.
+    """
+    if n_again >= LEAST_AGAIN and voting.unit * n_again >= voting.again * size:
+        return min(voting.unit, voting.unit * n * voting.raised // size)
+    return voting.unit * max(n - min(voting.doubted, size // ONE_IN), 0) // size
 
 
 @njit
-def repeat_shares(entries, begin, end, bins, upper, repeat, doubted, unit, firsts, shares):
+def repeat_shares(entries, begin, end, bins, upper, repeat, voting, firsts, shares):
     """Write where columns with more than `upper` entries begin, and the share of places in repeats; return their number.
 
-    entries, begin, end, bins, unit : as in `depth_steps.add_company`.  repeat : of `find_repeats`.
-    doubted : as in `count_votes`.
+    entries, begin, end, bins : as in `depth_steps.add_company`.  repeat : of `find_repeats`.  voting : Voting.
     firsts, shares : int64 and uint32, as many as there may be.
     """
     n_columns, first = 0, next_large(entries, next_column(entries, begin), end, upper)
     while first < end:
         last = next_column(entries, first + 1)
-        n = np.int64(0)
+        n, n_again, before = np.int64(0), np.int64(0), np.int64(-1)
         for i in range(first, last):
-            n += np.int64(repeat[bin_of(place_of(entries[i]), bins)[1]] > 0)
-        firsts[n_columns], shares[n_columns] = first, repeat_share(n, last - first, doubted, unit)
+            r, b = bin_of(place_of(entries[i]), bins)
+            n += np.int64(repeat[b] > 0)
+            n_again += np.int64(r == before)
+            before = r
+        firsts[n_columns], shares[n_columns] = first, repeat_share(n, n_again, last - first, voting)
         n_columns += 1
         first = next_large(entries, last, end, upper)
     return n_columns
@@ -137,21 +165,18 @@ def judge_bins(offsets, votes, needed, voted, repeat, begin, end, is_repeat, dee
 
 
 def count_votes(
-    parts: Iterable[KmerMatrix], bins: Bins, upper: int, repeat: np.ndarray, doubted: int, threads: int
+    parts: Iterable[KmerMatrix], bins: Bins, upper: int, repeat: np.ndarray, voting: Voting, threads: int
 ) -> np.ndarray:
-    """Sum of `add_votes` over all parts, (2, n_bins) uint32: threads write to bins of their own.
-
-    doubted : so many places of each column in repeats do not count, or one in ONE_IN of all.
-    """
+    """Sum of `add_votes` over all parts, (2, n_bins) uint32: threads write to bins of their own."""
     votes = np.zeros((2, len(repeat)), np.uint32)
     for matrix in parts:
         if isinstance(matrix, HeldMatrix):
-            return matrix.entries.votes(bins, upper, repeat, doubted)  # what a device holds is all
+            return matrix.entries.votes(bins, upper, repeat, voting)  # what a device holds is all
 
         def share(piece, entries=matrix.entries):
             most = (piece[1] - piece[0]) // (upper + 1) + 1
             firsts, shares = np.empty(most, np.int64), np.empty(most, np.uint32)
-            n = repeat_shares(entries, *piece, bins, upper, repeat, doubted, UNIT, firsts, shares)
+            n = repeat_shares(entries, *piece, bins, upper, repeat, voting, firsts, shares)
             return firsts[:n], shares[:n]
 
         none, ranges = (np.zeros(0, np.int64), np.zeros(0, np.uint32)), even_ranges(len(matrix.entries), threads)
@@ -165,7 +190,7 @@ def count_votes(
 
 
 def judge_stretches(
-    parts: Iterable[KmerMatrix], bins: Bins, profile: DepthProfile, upper: int, correct: float, threads: int = 1
+    parts: Iterable[KmerMatrix], bins: Bins, profile: DepthProfile, upper: int, correct: float, again: int, threads: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """Which bins of the profile are repeats, and which are deep and no repeats: (n_bins,) bool each.
 
@@ -175,10 +200,13 @@ def judge_stretches(
     bins : of the profile.
     upper : columns with more entries tell of repeats.
     correct : k-mers per base that are expected to be without errors, of those that were counted.
+    again : of Voting.
     """
     offsets, (repeat, mixed) = profile.offsets, find_repeats(parts, bins, profile, threads)
-    votes, needed = count_votes(parts, bins, upper, repeat, DOUBTED, threads), DEEP_SHARE * correct * profile.width
-    voted, (is_repeat, deep) = float(max(VOTED, CHIMERAS * mixed)), np.empty((2, len(repeat)), bool)
+    voted, needed = float(max(VOTED, CHIMERAS * mixed)), DEEP_SHARE * correct * profile.width
+    voting = Voting(DOUBTED, again if voted > VOTED else NEVER, ceil(voted / VOTED), UNIT)
+    votes = count_votes(parts, bins, upper, repeat, voting, threads)
+    is_repeat, deep = np.empty((2, len(repeat)), bool)
     share = shared_by(threads)
     share(lambda part: judge_bins(offsets, votes, needed, voted, repeat, *part, is_repeat, deep), len(offsets) - 1)
     return is_repeat, deep
@@ -228,7 +256,7 @@ def in_molecules(
     shown = find_high(profile, RAISED * SHOWN / STEP, RAISED * usual, threads)
     high[np.repeat(raised, np.diff(profile.offsets))] = 0
     keep_shown(parts, bins, high, shown, CROSSED, threads)
-    shares, n_votes = count_votes(parts, bins, upper, high, 0, threads)
+    shares, n_votes = count_votes(parts, bins, upper, high, Voting(0, NEVER, 1, UNIT), threads)
     clean, voted = (
         sum_runs(make, profile.offsets, threads)
         for make in (
@@ -258,10 +286,12 @@ class Depths(NamedTuple):
 
 
 def judge_depth(
-    parts: Iterable[KmerMatrix], bins: Bins, profile: DepthProfile, upper: int, correct: float, threads: int
-) -> Depths:
-    """All of this module; parameters : as in `judge_stretches`."""
-    repeat, deep = judge_stretches(parts, bins, profile, upper, correct, threads)
+    parts: Iterable[KmerMatrix], bins: Bins, profile: DepthProfile, upper: int, correct: float, share_counted: float,
+    threads: int,
+) -> Depths:  # fmt: skip
+    """All of this module; parameters : as in `judge_stretches`.  share_counted : how much of all k-mers was counted."""
+    again = int(AGAIN * UNIT * correct / share_counted)
+    repeat, deep = judge_stretches(parts, bins, profile, upper, correct, again, threads)
     usual, level, n_repeat = reference_depth(profile, repeat, threads)
     unlike = (level > STEP * usual) | (STEP * level < usual)
     own = np.where(unlike | in_molecules(parts, bins, profile, upper, level, usual, threads), level, 0)

@@ -15,7 +15,7 @@ from bellapy.errors import DeviceError
 from bellapy.jobs.overlap import counting as count_rounds_module
 from bellapy.jobs.overlap import depth_steps, linking, repeats
 from bellapy.jobs.overlap.blocks import KEPT
-from bellapy.jobs.overlap.depth_steps import Bins
+from bellapy.jobs.overlap.depth_steps import UNIT, Bins
 from bellapy.jobs.overlap.gate import GATED
 from bellapy.jobs.overlap.linking import APART_KIND, DEEP, N_KINDS, ORDINARY, REPEAT
 from bellapy.jobs.overlap.pipeline import in_memory, run_candidates, run_counting
@@ -82,7 +82,7 @@ def test_profile_company_and_votes(rng):
     depth_steps.number_runs(narrow.offsets, high, firsts, 2, 0, len(reads), runs)
     for find in (
         lambda matrix: depth_steps.add_up_company([matrix], 1, narrow, runs, n_runs),
-        lambda matrix: repeats.count_votes([matrix], bins, 3, repeat, 1, 1),
+        lambda matrix: repeats.count_votes([matrix], bins, 3, repeat, repeats.Voting(1, UNIT // 4, 2, UNIT), 1),
     ):
         wanted = find(here)
         assert wanted.any(axis=1).all()

@@ -105,8 +105,8 @@ def test_runs(marks, reach):
     assert repeat.tolist() == [int(b % 3 > 0 and run < 0 and -run % 2 == 1) for b, run in enumerate(expected)]
 
 
-@pytest.mark.parametrize(("threads", "doubted", "n_reads"), [(1, 0, 12), (3, 2, 40)])
-def test_company_and_votes(rng, threads, doubted, n_reads):
+@pytest.mark.parametrize(("threads", "doubted", "n_reads", "again"), [(1, 0, 12, 0.02), (3, 2, 40, 0.2), (2, 2, 40, 2.0)])
+def test_company_and_votes(rng, threads, doubted, n_reads, again):
     shared = random_bases(rng, 2900)
     sequences = [random_bases(rng, 700) + shared[int(rng.integers(0, 300)) :] + shared[:200] for _ in range(n_reads)]
     sequences += [naive.reverse_complement(sequences[0]), ""]
@@ -115,8 +115,9 @@ def test_company_and_votes(rng, threads, doubted, n_reads):
     repeat = (rng.random(len(profile.n_kmers)) < 0.4).astype(np.uint8)
     runs, n_runs = numbered(profile.offsets, repeat, 1)
     company = depth_steps.add_up_company([matrix], threads, bins, runs, n_runs)
-    votes = repeats.count_votes([matrix], bins, 5, repeat, doubted, threads)
-    its_company, its_votes = np.zeros_like(company), np.zeros(votes.shape, np.int64)
+    voting = repeats.Voting(doubted, int(again * UNIT), 3, UNIT)
+    votes = repeats.count_votes([matrix], bins, 5, repeat, voting, threads)
+    its_company, its_votes, kinds = np.zeros_like(company), np.zeros(votes.shape, np.int64), set()
     for places in columns(sequences):
         at = [profile.offsets[read] + b for read, b, _ in places]
         sizes = np.diff(profile.offsets)
@@ -129,11 +130,16 @@ def test_company_and_votes(rng, threads, doubted, n_reads):
                 its_company[:, runs[i] // 2 - 1] += np.array([UNIT * n_alike // len(others), 1], np.uint32)
         if len(places) > 5:
             n = sum(bool(repeat[i]) for i in at)
+            n_again = len(places) - len({read for read, *_ in places})
+            comes_round = n_again >= 3 and UNIT * n_again >= voting.again * len(places)
+            left = n if comes_round else max(0, n - min(doubted, len(places) // repeats.ONE_IN))
+            share = min(UNIT, UNIT * left * (3 if comes_round else 1) // len(places))
+            kinds.add(comes_round)
             for i in at:
-                its_votes[:, i] += UNIT * max(0, n - min(doubted, len(places) // repeats.ONE_IN)) // len(places), 1
+                its_votes[:, i] += share, 1
     np.testing.assert_array_equal(company, its_company)
     np.testing.assert_array_equal(votes, its_votes)
-    assert votes[0].any() and company[0].any()
+    assert votes[0].any() and company[0].any() and kinds == ({False} if again > 1 else {False, True})
 
 
 @given(st.lists(st.integers(2, 9), max_size=30), st.integers(2, 9))
@@ -315,6 +321,28 @@ def test_a_long_array_among_repeats_is_one(rng):
     text = "".join(rest[at : at + 4000] + element + (array if at == 48_000 else "") for at in range(0, 100_000, 4000))
     _, profile, links = linked(sample_of([(text, 14)], 0.05, mean=4000).sequences, 22)
     assert 20 * links.found[DEEP] < links.found[REPEAT] > 1000
+
+
+@pytest.mark.parametrize("copies, apart, depth, mean", [(60, 4000, 12, 3000), (500, 2500, 8, 2500)])
+def test_an_array_of_copies_about_as_long_as_reads_is_one(copies, apart, depth, mean):
+    """As the one before, but few k-mers come again in a read, and few of its reads cross its borders."""
+    rng = np.random.default_rng(5)
+    element, rest, unit = random_bases(rng, 1300), random_bases(rng, 100_000), random_bases(rng, 2000)
+    array = "".join(noisy_copy(rng, unit, 0.015)[0] for _ in range(copies))
+    parts = [rest[at : at + apart] + element for at in range(0, 100_000, apart)]
+    text = "".join([*parts[:12], array, *parts[12:]])
+    _, profile, links = linked(sample_of([(text, depth)], 0.05, mean=mean).sequences, 20)
+    assert 20 * links.found[DEEP] < links.found[REPEAT] > 3000
+
+
+def test_a_plasmid_may_have_reads_that_come_round_it():
+    """As dimers do.  Some of its reads are joined to others by mistake, so near each other that their steps are believed."""
+    rng = np.random.default_rng(5)
+    rest, plasmid = random_bases(rng, 100_000), random_bases(rng, 2000)
+    sequences = sample_of([(rest, 12), (3 * plasmid, 150)], 0.05, mean=4000).sequences
+    sequences += [(3 * plasmid)[400 * i % 2000 :][:3000] + rest[40 * i + 50_000 :][:3000] for i in range(7)]
+    _, profile, links = linked(sequences, 20)
+    assert links.found[DEEP] > 1900 and links.found[REPEAT] < 100
 
 
 def test_a_row_of_many_equal_copies_is_a_repeat(rng):

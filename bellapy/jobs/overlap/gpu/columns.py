@@ -28,6 +28,7 @@ from bellapy.jobs.overlap.gpu.columns_kernels import (
     survey_columns,
 )
 from bellapy.jobs.overlap.linking import N_KINDS, REPEAT, Rules, Tests
+from bellapy.jobs.overlap.repeats import Voting
 from bellapy.records import ReadSet
 from bellapy.records.kmers import Held
 from bellapy.report.run_report import Devices
@@ -74,13 +75,13 @@ class DeviceColumns(Held):
             self._over_columns(its_desk, add_company, self._there(its_desk, bins), its_desk.send(runs), UNIT, found)
             return its_desk.fetch(found)
 
-    def votes(self, bins: Bins, upper: int, repeat: np.ndarray, doubted: int) -> np.ndarray:
+    def votes(self, bins: Bins, upper: int, repeat: np.ndarray, voting: Voting) -> np.ndarray:
         """What `repeats.add_votes` adds, (2, n_bins) uint32."""
         with desk(self._devices) as its_desk:
             there, votes = self._there(its_desk, bins), its_desk.zeros((2, len(repeat)), np.uint32)
-            in_repeat = its_desk.zeros(self._columns(its_desk).size - 1, np.uint32)
-            self._over_entries(its_desk, count_in_repeats, there, upper, its_desk.send(repeat), in_repeat)
-            self._over_entries(its_desk, add_votes, there, upper, doubted, UNIT, in_repeat, votes)
+            counts = its_desk.zeros((2, self._columns(its_desk).size - 1), np.uint32)
+            self._over_entries(its_desk, count_in_repeats, there, upper, its_desk.send(repeat), counts)
+            self._over_entries(its_desk, add_votes, there, upper, voting, counts, votes)
             return its_desk.fetch_much(votes)
 
     def survey(self, tests: Tests) -> tuple[np.ndarray, np.ndarray, int]:

@@ -111,31 +111,35 @@ def add_company(entries, begins, bins, runs, unit, company):
                     cuda.atomic.add(company, (1, run), U32(1))
 
 
-def count_in_repeats(entries, begins, bins, upper, repeat, in_repeat):
-    """in_repeat[c] = places in repeats of a column with more than `upper` entries, as repeats.repeat_shares counts them.
+def count_in_repeats(entries, begins, bins, upper, repeat, counts):
+    """counts[:, c] = places in repeats of a column with more than `upper` entries, and those behind another one in the same
+    read, as repeats.repeat_shares counts them.
 
     A thread for OWN entries.  begins, bins : as in `add_to_profile`.  repeat : (n_bins,) uint8.
-    in_repeat : (n_columns,) uint32, zeros.
+    counts : (2, n_columns) uint32, zeros.
     """
     first, end = _own_entries(entries)
     if first < end:
-        c, n = _column_of(begins, first), U32(0)
+        c, before = _column_of(begins, first), np.int64(-1)
+        if first > begins[c]:
+            before = np.int64(bin_of(place_of(entries[first - 1]), bins)[0])
         for i in range(first, end):
             if i == begins[c + 1]:
-                if n:
-                    cuda.atomic.add(in_repeat, c, n)
-                c, n = c + 1, U32(0)
-            if begins[c + 1] - begins[c] > upper and repeat[bin_of(place_of(entries[i]), bins)[1]]:
-                n += U32(1)
-        if n:
-            cuda.atomic.add(in_repeat, c, n)
+                c, before = c + 1, np.int64(-1)
+            if begins[c + 1] - begins[c] > upper:
+                r, b = bin_of(place_of(entries[i]), bins)
+                if repeat[b]:
+                    cuda.atomic.add(counts, (0, c), U32(1))
+                if r == before:
+                    cuda.atomic.add(counts, (1, c), U32(1))
+                before = np.int64(r)
 
 
-def add_votes(entries, begins, bins, upper, doubted, unit, in_repeat, votes):
+def add_votes(entries, begins, bins, upper, voting, counts, votes):
     """repeats.add_votes for all places, a thread for OWN entries.
 
-    begins, bins : as in `add_to_profile`.  upper, in_repeat : of `count_in_repeats`.  doubted : as in repeats.count_votes.
-    unit : a share of 1.  votes : (2, n_bins) uint32, grows.
+    begins, bins : as in `add_to_profile`.  upper, counts : of `count_in_repeats`.  voting : Voting.
+    votes : (2, n_bins) uint32, grows.
     """
     first, end = _own_entries(entries)
     if first < end:
@@ -146,7 +150,8 @@ def add_votes(entries, begins, bins, upper, doubted, unit, in_repeat, votes):
             size = begins[c + 1] - begins[c]
             if size > upper:
                 b = bin_of(place_of(entries[i]), bins)[1]
-                cuda.atomic.add(votes, (0, b), U32(repeat_share(np.int64(in_repeat[c]), size, doubted, unit)))
+                share = repeat_share(np.int64(counts[0, c]), np.int64(counts[1, c]), size, voting)
+                cuda.atomic.add(votes, (0, b), U32(share))
                 cuda.atomic.add(votes, (1, b), U32(1))
 
 
