@@ -105,7 +105,7 @@ def test_runs(marks, reach):
     assert repeat.tolist() == [int(b % 3 > 0 and run < 0 and -run % 2 == 1) for b, run in enumerate(expected)]
 
 
-@pytest.mark.parametrize(("threads", "doubted", "n_reads", "again"), [(1, 0, 12, 0.02), (3, 2, 40, 0.2), (2, 2, 40, 2.0)])
+@pytest.mark.parametrize(("threads", "doubted", "n_reads", "again"), [(1, 0, 12, 0.02), (3, 2, 40, 0.1), (2, 2, 40, 2.0)])
 def test_company_and_votes(rng, threads, doubted, n_reads, again):
     shared = random_bases(rng, 2900)
     sequences = [random_bases(rng, 700) + shared[int(rng.integers(0, 300)) :] + shared[:200] for _ in range(n_reads)]
@@ -134,12 +134,14 @@ def test_company_and_votes(rng, threads, doubted, n_reads, again):
             comes_round = n_again >= 3 and UNIT * n_again >= voting.again * len(places)
             left = n if comes_round else max(0, n - min(doubted, len(places) // repeats.ONE_IN))
             share = min(UNIT, UNIT * left * (3 if comes_round else 1) // len(places))
-            kinds.add(comes_round)
+            sure = comes_round and UNIT * n_again >= 3 * voting.again * len(places)
+            kinds.add((comes_round, sure))
+            share = UNIT if sure else share
             for i in at:
                 its_votes[:, i] += share, 1
     np.testing.assert_array_equal(company, its_company)
     np.testing.assert_array_equal(votes, its_votes)
-    assert votes[0].any() and company[0].any() and kinds == ({False} if again > 1 else {False, True})
+    assert votes[0].any() and company[0].any() and len(kinds) == (1 if again > 1 else 3 if again == 0.1 else 2), kinds
 
 
 @given(st.lists(st.integers(2, 9), max_size=30), st.integers(2, 9))
