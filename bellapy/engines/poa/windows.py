@@ -20,8 +20,9 @@ from bellapy.engines.poa.bundle import heaviest_bundle
 from bellapy.engines.poa.graph import BASES, FIRST, N_COLUMNS, NONE, Graph, add_path, sort_nodes
 from bellapy.params.correct import PoaScoring
 
-MOST_SHORT, MOST_LONG = 15_000, 1 << 30  # scores of 16 bits, and of 32, stay within this of 0
+MOST_SHORT = 15_000  # scores of 16 bits stay within this of 0
 MOST_CELLS = 1 << 30
+NO_BOUND = np.iinfo(np.int64).max  # scores of 32 bits have room for a window of so many cells
 SHORT_LOWEST, LONG_LOWEST = -16_000, -(1 << 30)
 GAP_LETTER = 255
 
@@ -152,7 +153,7 @@ class Aligner:
         rest = self.scoring, paths, scores
         n_nodes, done, self._narrow = _build(graph, codes, offsets, 0, self._narrow, MOST_SHORT, *rest)
         if done < n_sequences:
-            n_nodes, _, self._wide = _build(graph, codes, offsets, done, self._wide, MOST_LONG, *rest)
+            n_nodes, _, self._wide = _build(graph, codes, offsets, done, self._wide, NO_BOUND, *rest)
         nodes = _consensus(graph, n_nodes, np.empty(n, np.int32))
         rows, columns = _lay_out(graph, offsets, codes, paths, nodes) if self.with_alignment else (None, None)
         return Window(graph.base[nodes], scores, rows, columns)

@@ -141,12 +141,8 @@ def find_stretches(codes, firsts, lengths, sources, runs, ends, offsets, rule):
             n_here += _windows_of(sources, i, ends[i])[1]
         longest, n_shares = max(longest, lengths[r] // WINDOW), max(n_shares, n_here)
         n_rows += lengths[r] // WINDOW // 2 + 1
-    found, n, shares, levels = (
-        np.empty((n_rows, 3), np.int64),
-        np.int64(0),
-        np.empty(n_shares, np.int64),
-        np.empty(UNIT + 1, np.int64),
-    )
+    found, n = np.empty((n_rows, 3), np.int64), np.int64(0)
+    shares, levels = np.empty(n_shares, np.int64), np.empty(UNIT + 1, np.int64)
     support, covered = np.empty(longest, np.int64), np.empty(longest, np.int64)
     equal, total = np.empty(longest, np.int64), np.empty(longest, np.int64)
     for r in range(len(firsts)):

@@ -53,13 +53,16 @@ def test_a_window_does_not_depend_on_those_before_it():
         assert align(group, aligner=aligner).consensus.tolist() == align(group).consensus.tolist()
 
 
-def test_wide_scores_are_the_same(monkeypatch):
+@pytest.mark.parametrize("lengths", [(100, 100, 100), (20, 25, 100, 20)])
+def test_wide_scores_are_the_same(lengths):
+    """Too steep for 16 bits, for all sequences or from the third one on."""
     from bellapy.engines.poa import windows as module
 
     rng = np.random.default_rng(2)
-    steep = PoaScoring(90, -80, -85)  # too steep for 16 bits
-    sequences = [rng.integers(0, 4, 100).tolist() for _ in range(3)]
-    assert steep.match * 2 * 100 > module.MOST_SHORT
+    steep = PoaScoring(60, -50, -55)
+    sequences = [rng.integers(0, 4, n).tolist() for n in lengths]
+    least, most = (steep.match * (lengths[0] + 2 * n + 2 * module.LANES) for n in (lengths[1], max(lengths)))
+    assert (least <= module.MOST_SHORT) == (lengths[1] < 100) and most > module.MOST_SHORT
     assert align(sequences, steep).scores.tolist() == naive.window(sequences, *steep)[1]
 
 
