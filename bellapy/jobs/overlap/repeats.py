@@ -57,10 +57,10 @@ CHIMERAS = UNIT // 80
 DOUBTED, ONE_IN = 2, 32
 """Places in repeats of a k-mer that do not count, and at most one in so many of all: these reads may be chimeras whose step
 was believed, since there is a real one beside it."""
-AGAIN, LEAST_AGAIN, SURELY, NEVER = 0.25, 3, 3, UNIT + 1
+AGAIN, LEAST_AGAIN, SURELY, NEVER = 0.4, 3, 2, UNIT + 1
 """Places of a k-mer behind another one in the same read, from which on reads come round it: as a share of the places that
 are expected to be without errors, and that many.  They do so in an array, and seldom in a molecule that is a circle: a
-third of its reads with several turns give .4, two thirds .65.  SURELY times as many are an array."""
+fifth of its reads with several turns gives .3, two thirds .65.  SURELY times as many are an array."""
 WHOLE = 0.5  # share of a read's deep bins that are repeats, from which on all are
 DEEP_SHARE = 0.25  # of the k-mers expected to be correct: a stretch with so many above the upper bound is deep
 RAISED = 2.0  # times the usual depth: such reads may be taken for repeats

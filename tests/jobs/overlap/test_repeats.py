@@ -134,7 +134,7 @@ def test_company_and_votes(rng, threads, doubted, n_reads, again):
             comes_round = n_again >= 3 and UNIT * n_again >= voting.again * len(places)
             left = n if comes_round else max(0, n - min(doubted, len(places) // repeats.ONE_IN))
             share = min(UNIT, UNIT * left * (3 if comes_round else 1) // len(places))
-            sure = comes_round and UNIT * n_again >= 3 * voting.again * len(places)
+            sure = comes_round and UNIT * n_again >= 2 * voting.again * len(places)
             kinds.add((comes_round, sure))
             share = UNIT if sure else share
             for i in at:
