@@ -110,8 +110,7 @@ class TracedPiles(NamedTuple):
 
     def of(self, first: int, end: int) -> Sources:
         """The sources of templates first .. end - 1 of these."""
-        some = slice(self.offsets[first], self.offsets[end])
-        return Sources(*(column[some] for column in self.sources))
+        return self.sources.part(slice(self.offsets[first], self.offsets[end]))
 
 
 def pack(_: Overlaps, paths: Paths) -> Traced:

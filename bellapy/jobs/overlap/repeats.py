@@ -78,13 +78,11 @@ class Voting(NamedTuple):
     again : share of all places, in units, behind another one in the same read; from this on reads come round it, and with
         SURELY times as many it lies in an array.
     raised : how many times the share in repeats counts where reads come round it; nothing is doubted then.
-    unit : a share of 1.
     """
 
     doubted: int
     again: int
     raised: int
-    unit: int
 
 
 @njit_inner
@@ -94,10 +92,10 @@ def repeat_share(n, n_again, size, voting):
     n, n_again : places in repeats, and those behind another one in the same read.  size : places of the column.
     voting : Voting.
     """
-    if n_again >= LEAST_AGAIN and voting.unit * n_again >= voting.again * size:
-        sure = voting.unit * n_again >= SURELY * voting.again * size
-        return voting.unit if sure else min(voting.unit, voting.unit * n * voting.raised // size)
-    return voting.unit * max(n - min(voting.doubted, size // ONE_IN), 0) // size
+    if n_again >= LEAST_AGAIN and UNIT * n_again >= voting.again * size:
+        sure = UNIT * n_again >= SURELY * voting.again * size
+        return UNIT if sure else min(UNIT, UNIT * n * voting.raised // size)
+    return UNIT * max(n - min(voting.doubted, size // ONE_IN), 0) // size
 
 
 @njit
@@ -193,8 +191,9 @@ def count_votes(
 
 
 def judge_stretches(
-    parts: Iterable[KmerMatrix], bins: Bins, profile: DepthProfile, upper: int, correct: float, again: int, threads: int = 1
-) -> tuple[np.ndarray, np.ndarray]:
+    parts: Iterable[KmerMatrix], bins: Bins, profile: DepthProfile, upper: int, correct: float, share_counted: float,
+    threads: int = 1,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Which bins of the profile are repeats, and which are deep and no repeats: (n_bins,) bool each.
 
     Parameters
@@ -203,11 +202,12 @@ def judge_stretches(
     bins : of the profile.
     upper : columns with more entries tell of repeats.
     correct : k-mers per base that are expected to be without errors, of those that were counted.
-    again : of Voting.
+    share_counted : how much of all k-mers was counted.
     """
     offsets, (repeat, mixed) = profile.offsets, find_repeats(parts, bins, profile, threads)
     voted, needed = float(max(VOTED, CHIMERAS * mixed)), DEEP_SHARE * correct * profile.width
-    voting = Voting(DOUBTED, again if voted > VOTED else NEVER, ceil(voted / VOTED), UNIT)
+    again = int(AGAIN * UNIT * correct / share_counted)
+    voting = Voting(DOUBTED, again if voted > VOTED else NEVER, ceil(voted / VOTED))
     votes = count_votes(parts, bins, upper, repeat, voting, threads)
     is_repeat, deep = np.empty((2, len(repeat)), bool)
     share = shared_by(threads)
@@ -259,7 +259,7 @@ def in_molecules(
     shown = find_high(profile, RAISED * SHOWN / STEP, RAISED * usual, threads)
     high[np.repeat(raised, np.diff(profile.offsets))] = 0
     keep_shown(parts, bins, high, shown, CROSSED, threads)
-    shares, n_votes = count_votes(parts, bins, upper, high, Voting(0, NEVER, 1, UNIT), threads)
+    shares, n_votes = count_votes(parts, bins, upper, high, Voting(0, NEVER, 1), threads)
     clean, voted = (
         sum_runs(make, profile.offsets, threads)
         for make in (
@@ -292,9 +292,8 @@ def judge_depth(
     parts: Iterable[KmerMatrix], bins: Bins, profile: DepthProfile, upper: int, correct: float, share_counted: float,
     threads: int,
 ) -> Depths:  # fmt: skip
-    """All of this module; parameters : as in `judge_stretches`.  share_counted : how much of all k-mers was counted."""
-    again = int(AGAIN * UNIT * correct / share_counted)
-    repeat, deep = judge_stretches(parts, bins, profile, upper, correct, again, threads)
+    """All of this module; parameters : as in `judge_stretches`."""
+    repeat, deep = judge_stretches(parts, bins, profile, upper, correct, share_counted, threads)
     usual, level, n_repeat = reference_depth(profile, repeat, threads)
     unlike = (level > STEP * usual) | (STEP * level < usual)
     own = np.where(unlike | in_molecules(parts, bins, profile, upper, level, usual, threads), level, 0)

@@ -82,7 +82,7 @@ def test_profile_company_and_votes(rng):
     depth_steps.number_runs(narrow.offsets, high, firsts, 2, 0, len(reads), runs)
     for find in (
         lambda matrix: depth_steps.add_up_company([matrix], 1, narrow, runs, n_runs),
-        lambda matrix: repeats.count_votes([matrix], bins, 3, repeat, repeats.Voting(1, UNIT // 4, 2, UNIT), 1),
+        lambda matrix: repeats.count_votes([matrix], bins, 3, repeat, repeats.Voting(1, UNIT // 4, 2), 1),
     ):
         wanted = find(here)
         assert wanted.any(axis=1).all()

@@ -115,7 +115,7 @@ def test_company_and_votes(rng, threads, doubted, n_reads, again):
     repeat = (rng.random(len(profile.n_kmers)) < 0.4).astype(np.uint8)
     runs, n_runs = numbered(profile.offsets, repeat, 1)
     company = depth_steps.add_up_company([matrix], threads, bins, runs, n_runs)
-    voting = repeats.Voting(doubted, int(again * UNIT), 3, UNIT)
+    voting = repeats.Voting(doubted, int(again * UNIT), 3)
     votes = repeats.count_votes([matrix], bins, 5, repeat, voting, threads)
     its_company, its_votes, kinds = np.zeros_like(company), np.zeros(votes.shape, np.int64), set()
     for places in columns(sequences):
@@ -132,11 +132,14 @@ def test_company_and_votes(rng, threads, doubted, n_reads, again):
             n = sum(bool(repeat[i]) for i in at)
             n_again = len(places) - len({read for read, *_ in places})
             comes_round = n_again >= 3 and UNIT * n_again >= voting.again * len(places)
-            left = n if comes_round else max(0, n - min(doubted, len(places) // repeats.ONE_IN))
-            share = min(UNIT, UNIT * left * (3 if comes_round else 1) // len(places))
             sure = comes_round and UNIT * n_again >= 2 * voting.again * len(places)
             kinds.add((comes_round, sure))
-            share = UNIT if sure else share
+            if sure:
+                share = UNIT
+            elif comes_round:
+                share = min(UNIT, 3 * UNIT * n // len(places))
+            else:
+                share = UNIT * max(0, n - min(doubted, len(places) // repeats.ONE_IN)) // len(places)
             for i in at:
                 its_votes[:, i] += share, 1
     np.testing.assert_array_equal(company, its_company)

@@ -60,7 +60,7 @@ class Given(NamedTuple):
         first, last = int(self.members[:begin].sum()), int(self.members[:end].sum())
         return Given(
             self.codes[self.offsets[begin] : self.offsets[end]], self.offsets[begin : end + 1] - self.offsets[begin],
-            self.members[begin:end], Sources(*(column[first:last] for column in self.sources)), self.runs,
+            self.members[begin:end], self.sources.part(slice(first, last)), self.runs,
         )  # fmt: skip
 
     @property

@@ -120,19 +120,27 @@ def count_in_repeats(entries, begins, bins, upper, repeat, counts):
     """
     first, end = _own_entries(entries)
     if first < end:
-        c, before = _column_of(begins, first), np.int64(-1)
+        c, n, n_again, before = _column_of(begins, first), U32(0), U32(0), np.int64(-1)
         if first > begins[c]:
             before = np.int64(bin_of(place_of(entries[first - 1]), bins)[0])
         for i in range(first, end):
             if i == begins[c + 1]:
-                c, before = c + 1, np.int64(-1)
+                if n:
+                    cuda.atomic.add(counts, (0, c), n)
+                if n_again:
+                    cuda.atomic.add(counts, (1, c), n_again)
+                c, n, n_again, before = c + 1, U32(0), U32(0), np.int64(-1)
             if begins[c + 1] - begins[c] > upper:
                 r, b = bin_of(place_of(entries[i]), bins)
                 if repeat[b]:
-                    cuda.atomic.add(counts, (0, c), U32(1))
+                    n += U32(1)
                 if r == before:
-                    cuda.atomic.add(counts, (1, c), U32(1))
+                    n_again += U32(1)
                 before = np.int64(r)
+        if n:
+            cuda.atomic.add(counts, (0, c), n)
+        if n_again:
+            cuda.atomic.add(counts, (1, c), n_again)
 
 
 def add_votes(entries, begins, bins, upper, voting, counts, votes):
