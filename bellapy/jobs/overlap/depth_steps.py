@@ -4,7 +4,8 @@
    two is no more than that of most stretches.  Steps on a deeper level are those of a deep molecule's own repeats.
 2. A high stretch of a mixed read is believed if most of the other reads with the k-mers just beside it have a step there,
    which may be a little lower, to the same side.  At the joint of a chimera, or where a read was read badly, this read is
-   the only one.  A chimera may have a real repeat elsewhere, so each stretch is judged by its own place.
+   the only one; so where steps are few, a fifth of the others is enough.  A chimera may have a real repeat elsewhere, so
+   each stretch is judged by its own place.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ LOOKED_AT = 1 << 18  # bins
 UNIT = 1 << 16  # shares are added up as integers in these units, so that the order of adding does not matter
 SHOWN = 3.5  # as many times the depth beside it: less than STEP, so that chance does not decide whether others show it
 BESIDE = 2  # bins next to a high stretch
-BELIEVED = UNIT * 2 // 3  # share of the other reads that show it
+BELIEVED = UNIT * 2 // 3  # share of the other reads that show it, where steps are many
+LEAST_BELIEVED, FOR_STEPS = UNIT // 5, 8
+"""Where steps are few, less is enough: this, and so many times the share of bins beside a step.  At 8X with 12 % errors a
+third to two thirds of the others show a real step, with 17 % a quarter to a half; a chimera's joint less than a tenth."""
 
 
 class Bins(NamedTuple):
@@ -251,16 +255,19 @@ def find_high(profile: DepthProfile, step: float, most: float, threads: int, lea
 
 def find_repeats(
     parts: Iterable[KmerMatrix], bins: Bins, profile: DepthProfile, threads: int
-) -> tuple[np.ndarray, float]:  # fmt: skip
-    """The high bins that are believed, (n_bins,) uint8, and the share of reads that have some."""
+) -> tuple[np.ndarray, float, bool]:  # fmt: skip
+    """The high bins that are believed, (n_bins,) uint8, the share of reads that have some, and whether steps are many."""
     offsets, n_reads, by_reads = bins.offsets, len(bins.offsets) - 1, shared_by(threads)
     most, n_runs = STEP * usual_level(profile), np.empty(n_reads, np.int64)
     repeat = find_high(profile, STEP, most, threads)
     if not repeat.any():
-        return repeat, 0.0
-    keep_shown(parts, bins, repeat, find_high(profile, SHOWN, most, threads), BELIEVED, threads)
+        return repeat, 0.0, False
+    shown = find_high(profile, SHOWN, most, threads)
+    beside = BESIDE * np.count_nonzero(shown[1:] != shown[:-1]) / len(shown)
+    least = min(BELIEVED, LEAST_BELIEVED + FOR_STEPS * UNIT * beside)
+    keep_shown(parts, bins, repeat, shown, least, threads)
     by_reads(lambda part: count_runs(offsets, repeat, *part, n_runs), n_reads)
-    return repeat, float((n_runs > 0).mean())
+    return repeat, float((n_runs > 0).mean()), bool(least == BELIEVED)
 
 
 def keep_shown(

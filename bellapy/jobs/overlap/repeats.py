@@ -8,7 +8,7 @@ depth does not change.
 1. Some reads show where a repeat ends, by a step that others show, too (depth_steps.py).
 2. The high stretches of these reads are repeats.  So are stretches of other reads whose k-mers lie in such stretches: reads
    inside a long repeat show no step themselves.  A read of which most is such is in a long repeat as a whole.  Less of it
-   is what a molecule has in common with others, such as an insertion element of a plasmid.  How many of a k-mer's places
+   is what a molecule has in common with others, such as an insertion element of a plasmid.  How many of a k-mer's reads
    have to be in high stretches follows from the share of reads that have some: a row of many copies has few ends, but
    where steps are everywhere, some joints of chimeras lie beside one.  One or two reads of a deep molecule say nothing:
    they may be such chimeras.  Where k-mers come again in their reads it is more likely an array: in a genome that is full
@@ -50,13 +50,13 @@ from bellapy.records.kmers import HeldMatrix
 from bellapy.seeding.entries import place_of
 from bellapy.seeding.kmer_matrix import next_column, next_large, read_ranges
 
-VOTED = UNIT // 4096  # share of places in repeats, beyond those doubted, that makes a stretch one: a long row has few ends
+VOTED = UNIT // 4096  # reads in repeats for each place, beyond those doubted, that make one: a long row has few ends
 CHIMERAS = UNIT // 80
 """Times the share of reads with such stretches: so large a share may be chimeras.  On genomes full of repeats an array of
 300 kb has a 20th to a 50th, by reads of 6 kb; an organelle has less than a 100th where 3 % of all reads are chimeras."""
 DOUBTED, ONE_IN = 2, 32
-"""Places in repeats of a k-mer that do not count, and at most one in so many of all: these reads may be chimeras whose step
-was believed, since there is a real one beside it."""
+"""Reads of a k-mer in repeats that do not count, and at most one for so many places: these may be chimeras whose step was
+believed, since there is a real one beside it."""
 AGAIN, LEAST_AGAIN, SURELY, NEVER = 0.4, 3, 2, UNIT + 1
 """Places of a k-mer behind another one in the same read, from which on reads come round it: as a share of the places that
 are expected to be without errors, and that many.  They do so in an array, and seldom in a molecule that is a circle: a
@@ -74,7 +74,7 @@ CLEAN = 0.6  # share of a read's bins with fewer
 class Voting(NamedTuple):
     """How the places of a k-mer tell that it lies in repeats.
 
-    doubted : so many places in repeats do not count, or one in ONE_IN of all.
+    doubted : so many reads in repeats do not count, or one for ONE_IN places.
     again : share of all places, in units, behind another one in the same read; from this on reads come round it, and with
         SURELY times as many it lies in an array.
     raised : how many times the share in repeats counts where reads come round it; nothing is doubted then.
@@ -87,9 +87,9 @@ class Voting(NamedTuple):
 
 @njit_inner
 def repeat_share(n, n_again, size, voting):
-    """The share of a column's places that lie in repeats, as it counts.
+    """How much a column tells of repeats, as a share of its places.
 
-    n, n_again : places in repeats, and those behind another one in the same read.  size : places of the column.
+    n : reads whose first place lies in a repeat.  n_again : places behind another one in the same read.  size : all places.
     voting : Voting.
     """
     if n_again >= LEAST_AGAIN and UNIT * n_again >= voting.again * size:
@@ -100,7 +100,7 @@ def repeat_share(n, n_again, size, voting):
 
 @njit
 def repeat_shares(entries, begin, end, bins, upper, repeat, voting, firsts, shares):
-    """Write where columns with more than `upper` entries begin, and the share of places in repeats; return their number.
+    """Write where columns with more than `upper` entries begin, and their `repeat_share`; return their number.
 
     entries, begin, end, bins : as in `depth_steps.add_company`.  repeat : of `find_repeats`.  voting : Voting.
     firsts, shares : int64 and uint32, as many as there may be.
@@ -111,8 +111,10 @@ def repeat_shares(entries, begin, end, bins, upper, repeat, voting, firsts, shar
         n, n_again, before = np.int64(0), np.int64(0), np.int64(-1)
         for i in range(first, last):
             r, b = bin_of(place_of(entries[i]), bins)
-            n += np.int64(repeat[b] > 0)
-            n_again += np.int64(r == before)
+            if r == before:
+                n_again += 1
+            elif repeat[b]:
+                n += 1
             before = r
         firsts[n_columns], shares[n_columns] = first, repeat_share(n, n_again, last - first, voting)
         n_columns += 1
@@ -143,7 +145,7 @@ def judge_bins(offsets, votes, needed, voted, repeat, begin, end, is_repeat, dee
 
     Of reads [begin, end).
     offsets : of a DepthProfile.  votes : of `add_votes`.  needed : k-mers above the bound in a bin of a deep stretch.
-    voted : share of places in repeats that makes a deep stretch one.  repeat : (n_bins,) uint8, of `find_repeats`.
+    voted : share of votes that makes a deep stretch one.  repeat : (n_bins,) uint8, of `find_repeats`.
     """
     for r in range(begin, end):
         n_deep = n_voted = 0
@@ -204,10 +206,10 @@ def judge_stretches(
     correct : k-mers per base that are expected to be without errors, of those that were counted.
     share_counted : how much of all k-mers was counted.
     """
-    offsets, (repeat, mixed) = profile.offsets, find_repeats(parts, bins, profile, threads)
+    offsets, (repeat, mixed, many) = profile.offsets, find_repeats(parts, bins, profile, threads)
     voted, needed = float(max(VOTED, CHIMERAS * mixed)), DEEP_SHARE * correct * profile.width
     again = int(AGAIN * UNIT * correct / share_counted)
-    voting = Voting(DOUBTED, again if voted > VOTED else NEVER, ceil(voted / VOTED))
+    voting = Voting(DOUBTED, again if many or voted > VOTED else NEVER, ceil(voted / VOTED))
     votes = count_votes(parts, bins, upper, repeat, voting, threads)
     is_repeat, deep = np.empty((2, len(repeat)), bool)
     share = shared_by(threads)

@@ -112,8 +112,8 @@ def add_company(entries, begins, bins, runs, unit, company):
 
 
 def count_in_repeats(entries, begins, bins, upper, repeat, counts):
-    """counts[:, c] = places in repeats of a column with more than `upper` entries, and those behind another one in the same
-    read, as repeats.repeat_shares counts them.
+    """counts[:, c] = reads of a column with more than `upper` entries whose first place lies in a repeat, and places behind
+    another one in the same read, as repeats.repeat_shares counts them.
 
     A thread for OWN entries.  begins, bins : as in `add_to_profile`.  repeat : (n_bins,) uint8.
     counts : (2, n_columns) uint32, zeros.
@@ -132,10 +132,10 @@ def count_in_repeats(entries, begins, bins, upper, repeat, counts):
                 c, n, n_again, before = c + 1, U32(0), U32(0), np.int64(-1)
             if begins[c + 1] - begins[c] > upper:
                 r, b = bin_of(place_of(entries[i]), bins)
-                if repeat[b]:
-                    n += U32(1)
                 if r == before:
                     n_again += U32(1)
+                elif repeat[b]:
+                    n += U32(1)
                 before = np.int64(r)
         if n:
             cuda.atomic.add(counts, (0, c), n)
