@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,18 +19,20 @@ from bellapy.io.paf_paths import read_path_overlaps
 from bellapy.io.read_comments import ReadComments
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.correct import report as correct_report
+from bellapy.jobs.correct.alone import add_overlaps, find_alone, groups_of
 from bellapy.jobs.correct.kept import keep_overlaps
 from bellapy.jobs.correct.members import Traced, Tracer, pack
 from bellapy.jobs.correct.output import Writer
 from bellapy.jobs.correct.pipeline import Job, correct_reads
 from bellapy.jobs.overlap import report as overlap_report
 from bellapy.jobs.overlap.align import Steps
-from bellapy.jobs.overlap.canonical import as_given, given_reads
-from bellapy.jobs.overlap.pipeline import with_device
+from bellapy.jobs.overlap.canonical import as_given, canonical_reads, given_overlaps, given_reads
+from bellapy.jobs.overlap.pipeline import overlap_reads, with_device
 from bellapy.params import Params
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps, ReadSet
-from bellapy.report.run_report import RunReport
+from bellapy.report.log import logger, quietly
+from bellapy.report.run_report import Devices, RunReport
 
 
 def start_report(report: RunReport) -> None:
@@ -49,7 +52,7 @@ def correct_files(
     if overlaps:
         reads, found, trace = _read_overlaps(paths, overlaps, params, report)
     else:
-        reads, found, trace = _find_overlaps(paths, output, params, report, work)
+        reads, found, trace = _find_overlaps(paths, output, params, chosen.min_support, report, work)
     job, writer = Job(reads, found, trace, chosen, Resources.of(params.run, report.devices), work), Writer(chosen)
     corrected = correct_reads(job, report, writer.take_qualities if is_fastq(output) else None)
     comments = ReadComments(paths, params.reads)
@@ -62,9 +65,12 @@ def correct_files(
 
 
 def _find_overlaps(
-    paths: list[str], output: str, params: Params, report: RunReport, work: Workdir | None
+    paths: list[str], output: str, params: Params, least: int, report: RunReport, work: Workdir | None
 ) -> tuple[ReadSet, Overlaps, Tracer]:  # fmt: skip
-    """The reads as given, their overlaps, and what makes the paths of these."""
+    """The reads as given, their overlaps, and what makes the paths of these.
+
+    least : other reads that a place needs to be changed.
+    """
     request = Request(paths, Destination(output, "paf", cigar=False, cs=False, sort=False, paths=False))
     held: ReadSet | None = None
 
@@ -75,10 +81,10 @@ def _find_overlaps(
             held, overlaps = as_given(
                 found.loaded.reads, found.overlaps, found.loaded.order, params.run.threads, with_bases=True
             )
-            return overlaps, found.steps
+            return _with_copies(held, overlaps, params, least, report), found.steps
         start_report(report)
         held, overlaps, steps = find_in_tiles(request, params, report)
-        return overlaps, steps
+        return _with_copies(held, overlaps, params, least, report), steps
 
     overlaps, steps = find() if work is None else keep_overlaps(work, find)
     reads = _given(load_reads(paths, params, report)) if held is None else held  # a folder had the overlaps
@@ -88,6 +94,35 @@ def _find_overlaps(
         return map_paths(pack, reads, overlaps.take(rows), steps, end, resources)
 
     return reads, overlaps, trace
+
+
+def _with_copies(reads: ReadSet, overlaps: Overlaps, params: Params, least: int, report: RunReport) -> Overlaps:
+    """Overlaps, and those of reads that are alone with each other: of copies of long repeats.
+
+    reads : as given.  least : as in `_find_overlaps`.
+    """
+    alone, n_before = find_alone(overlaps, reads.lengths, least), len(overlaps)
+    if not len(alone):
+        return overlaps
+    logger.info("%s reads have too few others beside them, as inside long repeats; they are overlapped among themselves",
+                f"{len(alone):,}")  # fmt: skip
+    with report.stage(correct_report.AloneStage("alone")) as stage:
+        for group in groups_of(alone, reads.lengths):
+            spans = [reads.codes[reads.starts[i] : reads.starts[i] + reads.lengths[i]] for i in group.tolist()]
+            found = _overlaps_of_some(ReadSet.from_codes(spans), params, report.devices)
+            overlaps = add_overlaps(overlaps, found, group, len(reads))
+        stage.reads, stage.overlaps = len(alone), len(overlaps) - n_before
+    return overlaps
+
+
+def _overlaps_of_some(some: ReadSet, params: Params, devices: Devices) -> Overlaps:
+    """Overlaps of some reads as a set of their own, whose depth is another one."""
+    of_them = replace(params, kmers=replace(params.kmers, depth=None))
+    its_report = overlap_report.start_report(RunReport(devices=devices))
+    with quietly():
+        reads, order = canonical_reads(some, params.run.threads)
+        found, _ = overlap_reads(reads, of_them, its_report)
+    return given_overlaps(found, reads.lengths, order, params.run.threads)
 
 
 def _given(loaded: Loaded) -> ReadSet:

@@ -25,6 +25,14 @@ class OverlapsStage(Stage):
 
 
 @dataclass(slots=True)
+class AloneStage(Stage):
+    """Reads that too few others overlap, and overlaps of these with each other that were found besides."""
+
+    reads: int | None = None
+    overlaps: int | None = None
+
+
+@dataclass(slots=True)
 class PilesStage(Stage):
     """Overlaps that the piles are made of."""
 
