@@ -19,7 +19,7 @@ from bellapy.io.paf_paths import read_path_overlaps
 from bellapy.io.read_comments import ReadComments
 from bellapy.io.workdir import Workdir
 from bellapy.jobs.correct import report as correct_report
-from bellapy.jobs.correct.alone import add_overlaps, find_alone, groups_of
+from bellapy.jobs.correct.alone import find_alone, groups_of, new_overlaps
 from bellapy.jobs.correct.kept import keep_overlaps
 from bellapy.jobs.correct.members import Traced, Tracer, pack
 from bellapy.jobs.correct.output import Writer
@@ -30,7 +30,7 @@ from bellapy.jobs.overlap.canonical import as_given, canonical_reads, given_over
 from bellapy.jobs.overlap.pipeline import overlap_reads, with_device
 from bellapy.params import Params
 from bellapy.params.correct import CorrectParams
-from bellapy.records import Overlaps, ReadSet
+from bellapy.records import Overlaps, ReadSet, join_overlaps
 from bellapy.report.log import logger, quietly
 from bellapy.report.run_report import Devices, RunReport
 
@@ -101,7 +101,7 @@ def _with_copies(reads: ReadSet, overlaps: Overlaps, params: Params, least: int,
 
     reads : as given.  least : as in `_find_overlaps`.
     """
-    alone, n_before = find_alone(overlaps, reads.lengths, least), len(overlaps)
+    alone, parts = find_alone(overlaps, reads.lengths, least), [overlaps]
     if not len(alone):
         return overlaps
     logger.info("%s reads have too few others beside them, as inside long repeats; they are overlapped among themselves",
@@ -110,9 +110,9 @@ def _with_copies(reads: ReadSet, overlaps: Overlaps, params: Params, least: int,
         for group in groups_of(alone, reads.lengths):
             spans = [reads.codes[reads.starts[i] : reads.starts[i] + reads.lengths[i]] for i in group.tolist()]
             found = _overlaps_of_some(ReadSet.from_codes(spans), params, report.devices)
-            overlaps = add_overlaps(overlaps, found, group, len(reads))
-        stage.reads, stage.overlaps = len(alone), len(overlaps) - n_before
-    return overlaps
+            parts.append(new_overlaps(overlaps, found, group, len(reads)))
+        stage.reads, stage.overlaps = len(alone), sum(map(len, parts[1:]))
+    return join_overlaps(parts)
 
 
 def _overlaps_of_some(some: ReadSet, params: Params, devices: Devices) -> Overlaps:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bellapy.records import Overlaps, join_overlaps
+from bellapy.records import Overlaps
 
 BIN = 256  # bases
 ALONE = 0.25  # share of a read's bins in which others are too few
@@ -24,7 +24,7 @@ TOGETHER = 8_000_000  # bases of reads that are overlapped at a time: all of a l
 def find_alone(overlaps: Overlaps, lengths: np.ndarray, least: int) -> np.ndarray:
     """The reads that have less than `least` others beside them in more than ALONE of their bins, (n,) int64, ascending.
 
-    None where these are too few, or too many.
+    None of them where these are too few, or too many.
     lengths : (n_reads,) of the reads.
     """
     n_whole = lengths.astype(np.int64) // BIN
@@ -47,12 +47,14 @@ def groups_of(alone: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
     return np.array_split(alone, -(-n_bases // TOGETHER)) if len(alone) else []
 
 
-def add_overlaps(overlaps: Overlaps, found: Overlaps, group: np.ndarray, n_reads: int) -> Overlaps:
-    """Overlaps of all reads, and those of a group of them that are not there yet.
+def new_overlaps(overlaps: Overlaps, found: Overlaps, group: np.ndarray, n_reads: int) -> Overlaps:
+    """What was found of a group of reads, where the overlaps of all reads do not have that pair; of all reads' numbers.
 
-    found : their reads are places in `group`, (n,) int64, ascending.
+    found : its reads are places in `group`, (n,) int64, ascending.
     """
-    pairs = overlaps.query_id.astype(np.int64) * n_reads + overlaps.target_id
+    among = np.zeros(n_reads, bool)
+    among[group] = True
+    known = overlaps.take(among[overlaps.query_id] & among[overlaps.target_id])
     query, target = (group[read].astype(np.int32) for read in (found.query_id, found.target_id))
-    is_new = ~np.isin(query.astype(np.int64) * n_reads + target, pairs)
-    return join_overlaps([overlaps, replace(found, query_id=query, target_id=target).take(is_new)])
+    pairs, before = (a.astype(np.int64) * n_reads + b for a, b in ((query, target), (known.query_id, known.target_id)))
+    return replace(found, query_id=query, target_id=target).take(~np.isin(pairs, before))
