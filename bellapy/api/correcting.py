@@ -101,7 +101,7 @@ def _with_copies(reads: ReadSet, overlaps: Overlaps, params: Params, least: int,
 
     reads : as given.  least : as in `_find_overlaps`.
     """
-    alone, parts = find_alone(overlaps, reads.lengths, least), [overlaps]
+    alone, parts = find_alone(overlaps, reads.lengths, least, report.estimates.error_rate), [overlaps]
     if not len(alone):
         return overlaps
     logger.info("%s reads have too few others beside them, as inside long repeats; they are overlapped among themselves",

@@ -1,6 +1,6 @@
 """Reads that too few others overlap: those inside long repeats, since k-mers of many copies link no reads.
 
-What such a read overlaps is hard to say.  But its copies are a few percent apart, and its errors are more: so these reads
+What such a read overlaps is hard to say.  But copies are a few percent apart, and noisy reads have more errors: so these
 are overlapped among themselves, as a set of their own, where such k-mers are as usual as others.  Of the copies that
 a read finds, those that are most alike correct it.
 """
@@ -18,14 +18,15 @@ ALONE = 0.25  # share of a read's bins in which others are too few
 FEWEST, MOST = 20, 0.25
 """So many reads, and at most this share of all bases: fewer are the ends of molecules, and if more are alone, depth is low,
 so that the same overlaps would come again."""
+LEAST_ERRORS = 0.05  # of a base: more accurate reads are worse after correction by copies
 TOGETHER = 8_000_000  # bases of reads that are overlapped at a time: all of a long array overlap all
 
 
-def find_alone(overlaps: Overlaps, lengths: np.ndarray, least: int) -> np.ndarray:
+def find_alone(overlaps: Overlaps, lengths: np.ndarray, least: int, error_rate: float | None) -> np.ndarray:
     """The reads that have less than `least` others beside them in more than ALONE of their bins, (n,) int64, ascending.
 
-    None of them where these are too few, or too many.
-    lengths : (n_reads,) of the reads.
+    None of them where these are too few or too many, or where reads are accurate.
+    lengths : (n_reads,) of the reads.  error_rate : of a base; None: unknown.
     """
     n_whole = lengths.astype(np.int64) // BIN
     offsets = np.concatenate(([0], np.cumsum(n_whole + 2)))  # overlaps end in one of two bins behind a read at most
@@ -37,8 +38,8 @@ def find_alone(overlaps: Overlaps, lengths: np.ndarray, least: int) -> np.ndarra
     few = np.cumsum(depth) < least
     n_few = np.add.reduceat(few, offsets[:-1], dtype=np.int64) - 2 if len(lengths) else n_whole
     alone = np.flatnonzero(n_few > ALONE * n_whole)
-    enough = len(alone) >= FEWEST and lengths[alone].sum(dtype=np.int64) <= MOST * lengths.sum(dtype=np.int64)
-    return alone if enough else alone[:0]
+    some = len(alone) >= FEWEST and lengths[alone].sum(dtype=np.int64) <= MOST * lengths.sum(dtype=np.int64)
+    return alone if some and error_rate is not None and error_rate >= LEAST_ERRORS else alone[:0]
 
 
 def groups_of(alone: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:

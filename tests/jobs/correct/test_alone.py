@@ -47,9 +47,9 @@ def test_which_reads_are_alone(rng, monkeypatch, least):
                 depth += (np.arange(len(depth)) * BIN >= start) & ((np.arange(len(depth)) + 1) * BIN <= end)
         if 4 * (depth < least).sum() > len(depth):
             expected.append(read)
-    assert find_alone(overlaps, lengths, least).tolist() == expected and 5 < len(expected) < 55
-    assert find_alone(overlaps.take(slice(0)), lengths, least).tolist() == list(range(60))
-    assert not len(find_alone(overlaps.take(slice(0)), lengths[:0], least))
+    assert find_alone(overlaps, lengths, least, 0.1).tolist() == expected and 5 < len(expected) < 55
+    assert find_alone(overlaps.take(slice(0)), lengths, least, 0.1).tolist() == list(range(60))
+    assert not len(find_alone(overlaps.take(slice(0)), lengths[:0], least, 0.1))
 
 
 def test_few_reads_and_most_reads_are_left_as_they_are():
@@ -58,7 +58,15 @@ def test_few_reads_and_most_reads_are_left_as_they_are():
     for n_alone, n in ((19, 0), (20, 20), (25, 25), (26, 0)):
         beside = np.arange(n_alone, 100, dtype=np.int32)
         whole = np.zeros(len(beside)), np.full(len(beside), 1024)
-        assert len(find_alone(overlaps_of(beside, beside, whole, whole), lengths, 2)) == n
+        assert len(find_alone(overlaps_of(beside, beside, whole, whole), lengths, 2, 0.1)) == n
+
+
+@pytest.mark.parametrize("error_rate, n", [(None, 0), (0.04, 0), (0.05, 20)])
+def test_accurate_reads_are_left_as_they_are(error_rate, n):
+    """Copies of a repeat are further apart than such reads from the truth."""
+    lengths, beside = np.full(100, 1024, np.int32), np.arange(20, 100, dtype=np.int32)
+    whole = np.zeros(len(beside)), np.full(len(beside), 1024)
+    assert len(find_alone(overlaps_of(beside, beside, whole, whole), lengths, 2, error_rate)) == n
 
 
 def test_groups_hold_all_reads(monkeypatch):
