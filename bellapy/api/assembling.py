@@ -176,9 +176,7 @@ class Assembler:
         self.details.too_deep = int((~kept).sum())
         logger.info("%s of %s reads are not overlapped: they are of molecules more than %s reads deep",
                     f"{self.details.too_deep:,}", f"{len(reads):,}", f"{MOST:,}")  # fmt: skip
-        rows = np.flatnonzero(kept).tolist()
-        spans = [reads.codes[reads.starts[i] : reads.starts[i] + reads.lengths[i]] for i in rows]
-        return ReadSet.from_codes(spans, [reads.names[i] for i in rows])
+        return reads.take(np.flatnonzero(kept))
 
     @contextmanager
     def _part(self) -> Iterator[RunReport]:

@@ -81,9 +81,10 @@ def _find_overlaps(
             held, overlaps = as_given(
                 found.loaded.reads, found.overlaps, found.loaded.order, params.run.threads, with_bases=True
             )
-            return _with_copies(held, overlaps, params, least, report), found.steps
-        start_report(report)
-        held, overlaps, steps = find_in_tiles(request, params, report)
+            steps = found.steps
+        else:
+            start_report(report)
+            held, overlaps, steps = find_in_tiles(request, params, report)
         return _with_copies(held, overlaps, params, least, report), steps
 
     overlaps, steps = find() if work is None else keep_overlaps(work, find)
@@ -108,8 +109,7 @@ def _with_copies(reads: ReadSet, overlaps: Overlaps, params: Params, least: int,
                 f"{len(alone):,}")  # fmt: skip
     with report.stage(correct_report.AloneStage("alone")) as stage:
         for group in groups_of(alone, reads.lengths):
-            spans = [reads.codes[reads.starts[i] : reads.starts[i] + reads.lengths[i]] for i in group.tolist()]
-            found = _overlaps_of_some(ReadSet.from_codes(spans), params, report.devices)
+            found = _overlaps_of_some(reads.take(group), params, report.devices)
             parts.append(new_overlaps(overlaps, found, group, len(reads)))
         stage.reads, stage.overlaps = len(alone), sum(map(len, parts[1:]))
     return join_overlaps(parts)

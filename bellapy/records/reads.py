@@ -72,6 +72,12 @@ class ReadSet:
         """Bases of all reads, padding not counted."""
         return int(self.lengths.sum(dtype=np.int64))
 
+    def take(self, rows: np.ndarray) -> ReadSet:
+        """The reads of the given rows, (n,) integers, as a set of their own."""
+        some = rows.tolist()
+        spans = [self.codes[self.starts[i] : self.starts[i] + self.lengths[i]] for i in some]
+        return ReadSet.from_codes(spans, [self.names[i] for i in some])
+
     @cached_property
     def both_ways(self) -> np.ndarray:
         """`codes`, then `codes` reversed: kernels read every flank in increasing order.

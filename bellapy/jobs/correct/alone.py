@@ -28,6 +28,8 @@ def find_alone(overlaps: Overlaps, lengths: np.ndarray, least: int, error_rate: 
     None of them where these are too few or too many, or where reads are accurate.
     lengths : (n_reads,) of the reads.  error_rate : of a base; None: unknown.
     """
+    if error_rate is None or error_rate < LEAST_ERRORS:
+        return np.empty(0, np.int64)
     n_whole = lengths.astype(np.int64) // BIN
     offsets = np.concatenate(([0], np.cumsum(n_whole + 2)))  # overlaps end in one of two bins behind a read at most
     depth = np.zeros(offsets[-1], np.int64)
@@ -38,8 +40,8 @@ def find_alone(overlaps: Overlaps, lengths: np.ndarray, least: int, error_rate: 
     few = np.cumsum(depth) < least
     n_few = np.add.reduceat(few, offsets[:-1], dtype=np.int64) - 2 if len(lengths) else n_whole
     alone = np.flatnonzero(n_few > ALONE * n_whole)
-    some = len(alone) >= FEWEST and lengths[alone].sum(dtype=np.int64) <= MOST * lengths.sum(dtype=np.int64)
-    return alone if some and error_rate is not None and error_rate >= LEAST_ERRORS else alone[:0]
+    enough = len(alone) >= FEWEST and lengths[alone].sum(dtype=np.int64) <= MOST * lengths.sum(dtype=np.int64)
+    return alone if enough else alone[:0]
 
 
 def groups_of(alone: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
