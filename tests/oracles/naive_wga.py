@@ -66,15 +66,14 @@ def seed_hits(target, query, masks, shape: str, transition: bool) -> set[tuple[i
     def windows(codes, masked):
         for at in range(len(codes) - len(shape) + 1):
             if (codes[at : at + len(shape)] < 4).all() and not masked[at : at + len(shape)].any():
-                yield at, [int(codes[at + x]) for x in ones]
+                yield at, codes[at : at + len(shape)][ones]
 
-    hits = set()
-    others = list(windows(query, masks[1]))
-    for t, a in windows(target, masks[0]):
-        for q, b in others:
-            differ = [x ^ y for x, y in zip(a, b, strict=True) if x != y]
-            if not differ or (transition and differ == [2]):
-                hits.add((t, q))
+    places, words = zip(*windows(query, masks[1]), strict=True)
+    others, hits = np.array(words), set()
+    for t, word in windows(target, masks[0]):
+        differ = word ^ others
+        agrees = ~differ.any(1) | (transition & (differ.sum(1) == 2) & ((differ > 0).sum(1) == 1))
+        hits |= {(t, places[x]) for x in np.flatnonzero(agrees)}
     return hits
 
 
