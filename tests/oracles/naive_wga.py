@@ -68,12 +68,12 @@ def seed_hits(target, query, masks, shape: str, transition: bool) -> set[tuple[i
             if (codes[at : at + len(shape)] < 4).all() and not masked[at : at + len(shape)].any():
                 yield at, codes[at : at + len(shape)][ones]
 
-    places, words = zip(*windows(query, masks[1]), strict=True)
-    others, hits = np.array(words), set()
+    others, hits = list(windows(query, masks[1])), set()
+    words = np.array([word for _, word in others], query.dtype).reshape(-1, len(ones))
     for t, word in windows(target, masks[0]):
-        differ = word ^ others
+        differ = word ^ words
         agrees = ~differ.any(1) | (transition & (differ.sum(1) == 2) & ((differ > 0).sum(1) == 1))
-        hits |= {(t, places[x]) for x in np.flatnonzero(agrees)}
+        hits |= {(t, others[x][0]) for x in np.flatnonzero(agrees)}
     return hits
 
 
