@@ -27,7 +27,7 @@ from bellapy.jobs.assemble.drafting import Drafter
 from bellapy.jobs.assemble.hits import Spans
 from bellapy.jobs.assemble.layout import Layout
 from bellapy.jobs.assemble.links import find_links
-from bellapy.jobs.assemble.needed import needed_reads, used_spans
+from bellapy.jobs.assemble.needed import needed_reads, used_spans, usual_errors
 from bellapy.jobs.assemble.report import SPARED, ContigLine, Details, ReadTable, count_fates, fates_of
 from bellapy.jobs.assemble.slips import without_slips
 from bellapy.jobs.assemble.thinning import MOST, choose_some
@@ -158,12 +158,13 @@ class Assembler:
             contigs, depth, homes = self._polished(chosen.contigs, reads)
         self.details.short, self.details.inner = chosen.short, chosen.inner
         if self.details.polished:
-            deep, homes = leave_out_shallow(depth, homes, self.chosen.min_depth)
+            least = drafter.layout.min_depth
+            deep, homes = leave_out_shallow(depth, homes, least)
             self.details.shallow = len(contigs) - len(deep)
             contigs, depth = [contigs[i] for i in deep.tolist()], depth[deep]
             if self.details.shallow:
                 logger.info("contigs that are left out, since fewer than %d reads lie on them: %d",
-                            self.chosen.min_depth, self.details.shallow)  # fmt: skip
+                            least, self.details.shallow)  # fmt: skip
         table = self._accounted(some, used, drafter.layout, contigs, homes[kept])
         if not kept.all():
             table = table.among(reads.names, reads.lengths, kept, homes)
@@ -209,7 +210,7 @@ class Assembler:
                 return map_paths(pack, reads, overlaps.take(rows), steps, end, self.resources)
 
             chosen = self.chosen
-            least = max(1, chosen.min_depth - 1)
+            least = max(1, chosen.depth_of(usual_errors(overlaps)) - 1)
             spans = self._spans = used_spans(overlaps, reads.lengths, least, self.resources.threads)
             wanted = needed_reads(overlaps, spans, chosen.haplotypes, chosen.min_overlap, self.resources.threads)
             logger.info("%s of %s reads are corrected; the others are inside these", f"{wanted.sum():,}", f"{len(reads):,}")

@@ -6,6 +6,8 @@ from typing import Annotated, Any, NamedTuple
 
 from bellapy.params.fields import ALIGNMENT, FILTER, LARGEST, OUTPUT, SEEDING, About, check, fields_of, given_values
 
+MIN_DEPTH, LIKE_DEPTH = 3, 2  # other reads that support a read: as in miniasm, and of reads that are much alike
+LIKE = 0.01  # errors of overlaps up to which reads are
 TRUSTED_OVERLAP = 1000  # bases of an overlap that joins reads
 MOST_ROUNDS, SETTLED = 3, 0.00002  # of polishing, and share of changed bases from which on a further round does not pay
 ROUNDS = About(
@@ -19,9 +21,12 @@ class AssembleParams:
     """How reads become contigs (jobs/assemble/)."""
 
     min_depth: Annotated[
-        int,
-        About("Other reads that a part of a read needs to be used", 1, 1000, panel=FILTER, common=True, source="miniasm"),
-    ] = 3
+        int | None,
+        About(
+            "Other reads that a part of a read needs to be used", 1, 1000,
+            unset="3, or 2 where overlaps have up to 1 % errors", panel=FILTER, common=True,
+        ),
+    ] = None  # fmt: skip
     min_reads: Annotated[int, About("Reads that a contig is made of at least", 1, LARGEST, panel=FILTER, common=True)] = 4
     min_contig: Annotated[int, About("Leave out shorter contigs", 0, LARGEST, unit="bases", panel=OUTPUT, common=True)] = (
         1000
@@ -34,6 +39,10 @@ class AssembleParams:
     ] = 1
     fast: Annotated[bool, About("Do not correct reads before they are joined", panel=SEEDING, common=True)] = False
     rounds: Annotated[int | None, ROUNDS] = None
+
+    def depth_of(self, errors: float) -> int:
+        """Other reads that a part of a read needs to be used; errors : share of the columns of overlaps."""
+        return self.min_depth or (LIKE_DEPTH if errors <= LIKE else MIN_DEPTH)
 
 
 @dataclass(frozen=True)

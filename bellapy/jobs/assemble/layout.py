@@ -31,14 +31,16 @@ JOINED = 3  # reads of a unitig whose end may be joined to another by a poor ove
 class Layout(NamedTuple):
     """The graph, and what became of the reads.
 
-    spans : the used parts of reads.  inside : (n_reads,) bool, reads that others contain; n_inside : (n_reads,) int64, reads
-    that each contains.  circles : reads of which one turn is a circle, with its bases.
+    spans : the used parts of reads, which at least `min_depth` others cover.
+    inside : (n_reads,) bool, reads that others contain; n_inside : (n_reads,) int64, reads that each contains.
+    circles : reads of which one turn is a circle, with its bases.
     alive : (n_reads,) bool, the reads that unitigs are made of.  left : (n_arcs,) bool, arcs at which contigs end.
     """
 
     graph: Graph
     unitigs: list[Unitig]
     spans: Spans
+    min_depth: int
     inside: np.ndarray
     n_inside: np.ndarray
     circles: dict[int, int]
@@ -63,8 +65,9 @@ def lay_out(
     hits = Hits.of(overlaps)
     limit = error_limit(hits) if exact else 1.0
     overhang = ACCURATE_OVERHANG if limit <= ACCURATE else OVERHANG
-    spans = find_spans(hits, reads.lengths, params.min_depth, MARGIN)
-    limit, has_like = _with_like(hits, limit, spans, reads.lengths, params.min_depth)
+    min_depth = params.depth_of(limit)
+    spans = find_spans(hits, reads.lengths, min_depth, MARGIN)
+    limit, has_like = _with_like(hits, limit, spans, reads.lengths, min_depth)
     hits, lengths = clip(hits, spans, params.min_overlap), spans.lengths
     kinds = _without_poor(hits, sort_kinds(hits, lengths, overhang, SHARE), hits.errors <= limit, has_like)
     inside, inner = _find_inner(hits, kinds, len(lengths))
@@ -85,14 +88,15 @@ def lay_out(
     n_joined = _join_ends(graph, spare, in_unitigs)
     unitigs = find_unitigs(graph, in_unitigs)
     logger.info(
-        "graph: %s reads of %s are in no other one; errors of overlaps up to %.3f %%; %s arcs, %s of them transitive (%d "
-        "rounds); %d forks, then %d; %d tips, %d bubbles, %d weak arcs went; %d ends joined; %d unitigs, %d reads go round",
-        f"{alive.sum():,}", f"{len(lengths):,}", 100 * limit, f"{len(arcs.source):,}", f"{n_transitive:,}", rounds, n_forks,
-        graph.n_forks, *cleaned, n_joined, len(unitigs), (turns > 0).sum(),
+        "graph: %s reads of %s are in no other one; errors of overlaps up to %.3f %%; %d others cover what is used; "
+        "%s arcs, %s of them transitive (%d rounds); %d forks, then %d; %d tips, %d bubbles, %d weak arcs went; "
+        "%d ends joined; %d unitigs, %d reads go round",
+        f"{alive.sum():,}", f"{len(lengths):,}", 100 * limit, min_depth, f"{len(arcs.source):,}", f"{n_transitive:,}",
+        rounds, n_forks, graph.n_forks, *cleaned, n_joined, len(unitigs), (turns > 0).sum(),
     )  # fmt: skip
     found_circles = {int(read): int(turns[read]) for read in circles}
     none = np.zeros(len(graph), bool)
-    return Layout(graph, unitigs, spans, inside, inner.n_inside, found_circles, cleaned, in_unitigs, none)
+    return Layout(graph, unitigs, spans, min_depth, inside, inner.n_inside, found_circles, cleaned, in_unitigs, none)
 
 
 def used_bases(reads: ReadSet, spans: Spans, read: int) -> np.ndarray:

@@ -17,6 +17,13 @@ AT_ONCE = 1 << 18  # overlaps that are looked at together
 FEW_THREADS = 4  # look at so many; each copies them
 
 
+def usual_errors(overlaps: Overlaps) -> float:
+    """Share of an overlap's columns without two equal bases, in the median; 1: there are no overlaps."""
+    if not len(overlaps):
+        return 1.0
+    return 1 - float(np.median(overlaps.n_matches / np.maximum(1, overlaps.n_columns)))
+
+
 def used_spans(overlaps: Overlaps, lengths: np.ndarray, min_depth: int, threads: int = 1) -> Spans:
     """The part of every read that is used, as `find_spans` finds it: without bad ends, and of a chimera its longest part.
 

@@ -1,10 +1,10 @@
 """Reads of molecules that are far deeper than the rest, as of a plasmid with 200 copies: only some of them are overlapped.
 
 All reads of such a molecule overlap each other, so that their overlaps would take longer than all others together.  Reads
-of repeats have frequent k-mers, too.  All are used of two kinds.  A repeat that the genome is full of ends within a read.  A
-read with more than one of a row of copies holds k-mers more than once, and others that are solid but rarer, since the copies
-differ.  Reads that go round a deep circle several times lack these, unless there are so many with so many errors that errors
-return.
+of repeats have frequent k-mers, too.  All are used of two kinds.  A read with a stretch in which few k-mers are frequent
+leads out of the repeats that the genome is full of.  A read with more than one of a row of copies holds k-mers more than
+once, and others that are solid but rarer, since the copies differ.  Reads that go round a deep circle several times lack
+these, unless there are so many with so many errors that errors return.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ K, SAMPLED = 15, np.uint64(31)  # of k-mers whose hash has none of these bits, o
 BLOCK = 1 << 17  # bases that are looked at together
 CELL_BITS = 20  # of the table that tells which words may be frequent
 MOST = 600  # times that a read's k-mers occur in the median, without errors, up to which all such reads are used
-END = 4  # of a read: a quarter, and a quarter of its k-mers have to be frequent
+STRETCH, SHARE = 32, 4  # k-mers of a stretch, about 1,000 bases, or so many times fewer than the read has, if these are less
+FREQUENT = 8  # at least one of so many is, in any stretch of a read of a deep molecule
 SOLID, RARER = 5, 30  # times that k-mers occur which set copies apart, and at least one in so many of a read is such
 
 
@@ -40,23 +41,27 @@ def choose_some(reads: ReadSet, threads: int = 1) -> np.ndarray:
     mixed = np.add.reduceat(words, first) if len(first) else words
     mixed = (mixed + reads.lengths[owners].astype(np.uint64)) * MIXER
     mixed = (mixed ^ mixed >> np.uint64(29)) * MIXER
-    in_repeat = ~_deep_at_ends(number, times > 0, n) | _are_rows(words, number, times > 0, n)
+    in_repeat = _lead_out(number, times > 0, n) | _are_rows(words, number, times > 0, n)
     kept[owners] = in_repeat | (mixed / 2.0**64 * depth < MOST)
     return kept
 
 
-def _deep_at_ends(owner: np.ndarray, is_often: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Mask of the reads with frequent k-mers at both ends, (n_reads,) bool.
+def _lead_out(owner: np.ndarray, is_often: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """Mask of the reads with a stretch in which few k-mers are frequent, (n_reads,) bool.
 
     owner : (n_words,) int64, the read of each word, in order.  is_often : (n_words,) bool.  n : (n_reads,) int64, its words.
     """
-    rank, size = np.arange(len(owner)) - (np.cumsum(n) - n)[owner], n // END
-    ends = rank < size[owner], rank >= (n - size)[owner]
-    return np.all([END * np.bincount(owner[is_often & end], minlength=len(n)) >= size for end in ends], axis=0)
+    size = np.minimum(STRETCH, n // SHARE)[owner]
+    begin = np.arange(len(owner))
+    end = begin + size
+    whole = end <= np.cumsum(n)[owner]
+    so_far = np.append(0, np.cumsum(is_often))
+    rare = whole & (FREQUENT * (so_far[np.minimum(end, len(owner))] - so_far[begin]) < size)
+    return np.bincount(owner[rare], minlength=len(n)) > 0
 
 
 def _are_rows(words: np.ndarray, owner: np.ndarray, is_often: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Mask of the reads with more than one of copies that differ, (n_reads,) bool; the other ones: as in `_deep_at_ends`."""
+    """Mask of the reads with more than one of copies that differ, (n_reads,) bool; the other ones: as in `_lead_out`."""
     _, which, times = np.unique(words, return_inverse=True, return_counts=True)
     _, pair, in_read = np.unique(owner * len(words) + which, return_inverse=True, return_counts=True)
     several, rarer = in_read[pair] > 1, ~is_often & (times[which] >= SOLID)

@@ -30,6 +30,11 @@ def laid_out(versions: list[np.ndarray], haplotypes: int = 1) -> Layout:
     """
     begins = [(STEP * (i % N_READS) + 50 * (i // N_READS), SIZE - 100 * (i // N_READS)) for i in range(3 * N_READS)]
     places = [(*place, one) for place, one in zip(begins, versions, strict=True)]
+    return layout_of(places, AssembleParams(haplotypes=haplotypes))
+
+
+def layout_of(places: list[tuple[int, int, np.ndarray]], params: AssembleParams) -> Layout:
+    """The layout of reads that begin at some place, have so many bases, and are of some version of the genome."""
     reads = [one[at : at + n] for at, n, one in places]
     rows = []
     for q, (query, n_query, _) in enumerate(places):
@@ -43,7 +48,7 @@ def laid_out(versions: list[np.ndarray], haplotypes: int = 1) -> Layout:
     none, strand = np.zeros_like(query), np.ones(len(query), np.int8)
     overlaps = Overlaps(query, target, strand, *spans, none, none, matches, columns, *[none] * 7)
     names = [str(i) for i in range(len(reads))]
-    return lay_out(ReadSet.from_codes(reads, names), overlaps, AssembleParams(haplotypes=haplotypes), exact=True)
+    return lay_out(ReadSet.from_codes(reads, names), overlaps, params, exact=True)
 
 
 def longest(layout: Layout) -> int:
@@ -72,6 +77,20 @@ def test_reads_that_correction_has_left_wrong_make_one_contig():
         versions.append(differing(GENOME, np.flatnonzero(wrong)))
     layout = laid_out(versions)
     assert layout.graph.n_forks == 0 and len(layout.unitigs) == 1 and longest(layout) > len(GENOME) - 2000
+
+
+@pytest.mark.parametrize(
+    ("errors", "params", "min_depth"),
+    [(0, {}, 2), (0.002, {}, 2), (0.008, {}, 3), (0, {"min_depth": 3}, 3), (0.008, {"min_depth": 2}, 2)],
+)
+def test_three_reads_are_enough_to_go_on_where_reads_are_right(errors, params, min_depth):
+    """Three of them span base 10,000; two reads differ by twice the errors."""
+    rng = np.random.default_rng(2)
+    begins = [*range(0, 5000, STEP), 6000, 7600, 9200, *range(10_200, 15_001, STEP)]
+    versions = [differing(GENOME, np.flatnonzero(rng.random(len(GENOME)) < errors)) for _ in begins]
+    layout = layout_of([(at, SIZE, one) for at, one in zip(begins, versions, strict=True)], AssembleParams(**params))
+    assert layout.min_depth == min_depth
+    assert len(layout.unitigs) == min_depth - 1
 
 
 def test_haplotypes_that_are_nearly_alike_are_one_unless_two_are_asked_for():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from bellapy.jobs.assemble import needed as module
-from bellapy.jobs.assemble.needed import CONTAINERS, needed_reads, used_spans
+from bellapy.jobs.assemble.needed import CONTAINERS, needed_reads, used_spans, usual_errors
 from bellapy.records import Overlaps
 
 REACH = 500  # bases of the shortest overlap
@@ -85,6 +87,13 @@ def test_a_chimera_is_looked_at_without_its_lesser_part():
     assert not needed(overlaps, lengths, 3)[10] and needed(overlaps, lengths, 11)[10]
     spans = used_spans(overlaps, lengths, 3)
     assert (spans.start[10], spans.n_stretches[10]) == (0, 1) and 4500 < spans.end[10] <= 5000
+
+
+def test_half_of_the_overlaps_have_the_usual_errors():
+    overlaps = overlaps_of([(0, 1, 1, 0, 1000, 0, 1000)] * 5)
+    matches, columns = np.array([990, 995, 900, 1000, 500], np.int32), np.full(5, 1000, np.int32)
+    assert usual_errors(replace(overlaps, n_matches=matches, n_columns=columns)) == pytest.approx(0.01)
+    assert usual_errors(overlaps_of([])) == 1
 
 
 def test_junk_may_find_support_later():

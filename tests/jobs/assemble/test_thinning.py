@@ -57,9 +57,9 @@ def test_which_ones_is_the_definition(most, monkeypatch):
     expected = []
     for some, size in zip(words, reads.lengths.tolist(), strict=True):
         depth = sorted(times[word] for word in some)[len(some) // 2] if some else 0
-        end = len(some) // 4
-        ends = some[:end], some[len(some) - end :]
-        in_repeat = any(4 * sum(times[word] >= most for word in part) < end for part in ends)
+        wide = min(thinning.STRETCH, len(some) // thinning.SHARE)
+        stretches = [some[at : at + wide] for at in range(len(some) - wide + 1)]
+        in_repeat = any(thinning.FREQUENT * sum(times[word] >= most for word in part) < wide for part in stretches)
         rarer = sum(times[word] < most and of_deep[word] >= thinning.SOLID for word in some)
         in_repeat |= 2 * sum(some.count(word) > 1 for word in some) >= len(some) and thinning.RARER * rarer >= len(some)
         mixed = (sum(some) + size) * int(MIXER) % 2**64
@@ -70,7 +70,7 @@ def test_which_ones_is_the_definition(most, monkeypatch):
 
 
 def test_reads_of_repeats_are_all_used(monkeypatch):
-    """A row of copies, and a repeat that ends within the reads; a molecule that is as deep is not all used."""
+    """A row of copies, and reads that lead out of a repeat, at an end or between two; a molecule as deep is not all used."""
     monkeypatch.setattr(thinning, "MOST", 100)
     rng = np.random.default_rng(3)
     row = np.tile(rng.integers(0, 4, 500).astype(np.uint8), 100)
@@ -81,7 +81,9 @@ def test_reads_of_repeats_are_all_used(monkeypatch):
     def across(flank: int) -> list[np.ndarray]:
         return [np.concatenate([left[:flank], repeat, right[:flank]]) for left, right in flanks]
 
+    between = [np.concatenate([repeat[:3000], *some, repeat[3000:]]) for some in flanks[:, :, :1000]]
     assert kept([*within, *across(2700)]).all()
+    assert kept(between).all()
     assert kept(across(100)).sum() == pytest.approx(100, rel=0.3)
     assert kept([np.tile(read, 3) for read in SHORT[:300]]).sum() < 60, "turns of a circle"
 
