@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from bellapy.jobs.assemble.drafting import Drafter
 from bellapy.jobs.assemble.hits import Spans
 from bellapy.jobs.assemble.layout import Layout
 from bellapy.jobs.assemble.links import find_links
-from bellapy.jobs.assemble.needed import needed_reads, used_spans, usual_errors
+from bellapy.jobs.assemble.needed import needed_reads, used_spans, usual_depth, usual_errors
 from bellapy.jobs.assemble.report import SPARED, ContigLine, Details, ReadTable, count_fates, fates_of
 from bellapy.jobs.assemble.slips import without_slips
 from bellapy.jobs.assemble.thinning import MOST, choose_some
@@ -140,6 +141,7 @@ class Assembler:
         self.details = report.details = Details()
         self._polisher = Polisher(CorrectParams(), chosen.rounds, self.resources, report, work)
         self._spans: Spans | None = None  # of all reads, where some are corrected
+        self._depth = math.inf  # of these
         report.dropped = start_correct(start_overlaps(RunReport()), REASONS).dropped
 
     def assemble(self, reads: ReadSet) -> Assembly:
@@ -150,7 +152,9 @@ class Assembler:
         overlaps = self._overlaps(used)
         _forget_both_ways(used)
         with self.report.stage(Stage("graph")):
-            drafter = Drafter(used, overlaps, self.chosen, exact=not self.chosen.fast, threads=self.resources.threads)
+            drafter = Drafter(
+                used, overlaps, self.chosen, exact=not self.chosen.fast, depth=self._depth, threads=self.resources.threads
+            )
             chosen = drafter.draft()
         contigs, depth, homes = self._polished(chosen.contigs, reads)
         while drafter.ends_more(contigs):  # which are exact now
@@ -210,7 +214,8 @@ class Assembler:
                 return map_paths(pack, reads, overlaps.take(rows), steps, end, self.resources)
 
             chosen = self.chosen
-            least = max(1, chosen.depth_of(usual_errors(overlaps)) - 1)
+            self._depth = usual_depth(overlaps, reads.lengths)
+            least = max(1, chosen.depth_of(usual_errors(overlaps), self._depth) - 1)
             spans = self._spans = used_spans(overlaps, reads.lengths, least, self.resources.threads)
             wanted = needed_reads(overlaps, spans, chosen.haplotypes, chosen.min_overlap, self.resources.threads)
             logger.info("%s of %s reads are corrected; the others are inside these", f"{wanted.sum():,}", f"{len(reads):,}")

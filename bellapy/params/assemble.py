@@ -6,8 +6,8 @@ from typing import Annotated, Any, NamedTuple
 
 from bellapy.params.fields import ALIGNMENT, FILTER, LARGEST, OUTPUT, SEEDING, About, check, fields_of, given_values
 
-MIN_DEPTH, LIKE_DEPTH = 3, 2  # other reads that support a read: as in miniasm, and of reads that are much alike
-LIKE = 0.01  # errors of overlaps up to which reads are
+MIN_DEPTH = 3  # other reads that support a read, as in miniasm
+LIKE, EACH = 0.01, 8  # errors of overlaps up to which one other read is enough for so many that lie over a base
 TRUSTED_OVERLAP = 1000  # bases of an overlap that joins reads
 MOST_ROUNDS, SETTLED = 3, 0.00002  # of polishing, and share of changed bases from which on a further round does not pay
 ROUNDS = About(
@@ -24,7 +24,7 @@ class AssembleParams:
         int | None,
         About(
             "Other reads that a part of a read needs to be used", 1, 1000,
-            unset="3, or 2 where overlaps have up to 1 % errors", panel=FILTER, common=True,
+            unset="3; 2 under 24X and 1 under 16X where overlaps have up to 1 % errors", panel=FILTER, common=True,
         ),
     ] = None  # fmt: skip
     min_reads: Annotated[int, About("Reads that a contig is made of at least", 1, LARGEST, panel=FILTER, common=True)] = 4
@@ -40,9 +40,13 @@ class AssembleParams:
     fast: Annotated[bool, About("Do not correct reads before they are joined", panel=SEEDING, common=True)] = False
     rounds: Annotated[int | None, ROUNDS] = None
 
-    def depth_of(self, errors: float) -> int:
-        """Other reads that a part of a read needs to be used; errors : share of the columns of overlaps."""
-        return self.min_depth or (LIKE_DEPTH if errors <= LIKE else MIN_DEPTH)
+    def depth_of(self, errors: float, depth: float) -> int:
+        """Other reads that a part of a read needs to be used.
+
+        errors : share of the columns of overlaps.  depth : others that lie over a base as a rule.
+        """
+        of_like = int(min(max(1, depth / EACH), MIN_DEPTH))
+        return self.min_depth or (of_like if errors <= LIKE else MIN_DEPTH)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -55,17 +56,18 @@ class Layout(NamedTuple):
 
 
 def lay_out(
-    reads: ReadSet, overlaps: Overlaps, params: AssembleParams, *, exact: bool, lines: Collection[int] = (), threads: int = 1
+    reads: ReadSet, overlaps: Overlaps, params: AssembleParams, *, exact: bool, depth: float = math.inf,
+    lines: Collection[int] = (), threads: int = 1,
 ) -> Layout:  # fmt: skip
     """Find the unitigs of reads.
 
     overlaps : of these reads; with paths, if they are `exact`, so that their errors tell copies of repeats apart.
-    lines : reads that do not go round.
+    depth : others that lie over a base of a read as a rule, before reads were left out.  lines : reads that do not go round.
     """
     hits = Hits.of(overlaps)
     limit = error_limit(hits) if exact else 1.0
     overhang = ACCURATE_OVERHANG if limit <= ACCURATE else OVERHANG
-    min_depth = params.depth_of(limit)
+    min_depth = params.depth_of(limit, depth)
     spans = find_spans(hits, reads.lengths, min_depth, MARGIN)
     limit, has_like = _with_like(hits, limit, spans, reads.lengths, min_depth)
     hits, lengths = clip(hits, spans, params.min_overlap), spans.lengths

@@ -24,6 +24,14 @@ def usual_errors(overlaps: Overlaps) -> float:
     return 1 - float(np.median(overlaps.n_matches / np.maximum(1, overlaps.n_columns)))
 
 
+def usual_depth(overlaps: Overlaps, lengths: np.ndarray) -> float:
+    """Other reads that lie over a base of a read, in the median of all reads; 0: there are no reads."""
+    n = len(lengths)
+    query, target = overlaps.query_end - overlaps.query_start, overlaps.target_end - overlaps.target_start
+    bases = np.bincount(overlaps.query_id, query, n) + np.bincount(overlaps.target_id, target, n)
+    return float(np.median(bases / np.maximum(1, lengths))) if n else 0.0
+
+
 def used_spans(overlaps: Overlaps, lengths: np.ndarray, min_depth: int, threads: int = 1) -> Spans:
     """The part of every read that is used, as `find_spans` finds it: without bad ends, and of a chimera its longest part.
 

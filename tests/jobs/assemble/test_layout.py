@@ -33,7 +33,7 @@ def laid_out(versions: list[np.ndarray], haplotypes: int = 1) -> Layout:
     return layout_of(places, AssembleParams(haplotypes=haplotypes))
 
 
-def layout_of(places: list[tuple[int, int, np.ndarray]], params: AssembleParams) -> Layout:
+def layout_of(places: list[tuple[int, int, np.ndarray]], params: AssembleParams, depth: float = np.inf) -> Layout:
     """The layout of reads that begin at some place, have so many bases, and are of some version of the genome."""
     reads = [one[at : at + n] for at, n, one in places]
     rows = []
@@ -48,7 +48,7 @@ def layout_of(places: list[tuple[int, int, np.ndarray]], params: AssembleParams)
     none, strand = np.zeros_like(query), np.ones(len(query), np.int8)
     overlaps = Overlaps(query, target, strand, *spans, none, none, matches, columns, *[none] * 7)
     names = [str(i) for i in range(len(reads))]
-    return lay_out(ReadSet.from_codes(reads, names), overlaps, params, exact=True)
+    return lay_out(ReadSet.from_codes(reads, names), overlaps, params, exact=True, depth=depth)
 
 
 def longest(layout: Layout) -> int:
@@ -80,17 +80,21 @@ def test_reads_that_correction_has_left_wrong_make_one_contig():
 
 
 @pytest.mark.parametrize(
-    ("errors", "params", "min_depth"),
-    [(0, {}, 2), (0.002, {}, 2), (0.008, {}, 3), (0, {"min_depth": 3}, 3), (0.008, {"min_depth": 2}, 2)],
-)
-def test_three_reads_are_enough_to_go_on_where_reads_are_right(errors, params, min_depth):
+    ("errors", "depth", "params", "min_depth"),
+    [
+        (0, 24, {}, 3), (0, 23.9, {}, 2), (0.002, 16, {}, 2), (0, 15.9, {}, 1), (0, 2, {}, 1), (0.008, 10, {}, 3),
+        (0, 10, {"min_depth": 3}, 3), (0.008, 30, {"min_depth": 2}, 2),
+    ],
+)  # fmt: skip
+def test_three_reads_are_enough_to_go_on_where_reads_are_right(errors, depth, params, min_depth):
     """Three of them span base 10,000; two reads differ by twice the errors."""
     rng = np.random.default_rng(2)
     begins = [*range(0, 5000, STEP), 6000, 7600, 9200, *range(10_200, 15_001, STEP)]
     versions = [differing(GENOME, np.flatnonzero(rng.random(len(GENOME)) < errors)) for _ in begins]
-    layout = layout_of([(at, SIZE, one) for at, one in zip(begins, versions, strict=True)], AssembleParams(**params))
+    places = [(at, SIZE, one) for at, one in zip(begins, versions, strict=True)]
+    layout = layout_of(places, AssembleParams(**params), depth)
     assert layout.min_depth == min_depth
-    assert len(layout.unitigs) == min_depth - 1
+    assert len(layout.unitigs) == (2 if min_depth == 3 else 1)
 
 
 def test_haplotypes_that_are_nearly_alike_are_one_unless_two_are_asked_for():

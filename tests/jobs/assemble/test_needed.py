@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bellapy.jobs.assemble import needed as module
-from bellapy.jobs.assemble.needed import CONTAINERS, needed_reads, used_spans, usual_errors
+from bellapy.jobs.assemble.needed import CONTAINERS, needed_reads, used_spans, usual_depth, usual_errors
 from bellapy.records import Overlaps
 
 REACH = 500  # bases of the shortest overlap
@@ -94,6 +94,22 @@ def test_half_of_the_overlaps_have_the_usual_errors():
     matches, columns = np.array([990, 995, 900, 1000, 500], np.int32), np.full(5, 1000, np.int32)
     assert usual_errors(replace(overlaps, n_matches=matches, n_columns=columns)) == pytest.approx(0.01)
     assert usual_errors(overlaps_of([])) == 1
+
+
+def test_half_of_the_reads_have_the_usual_depth():
+    """Of 40 reads with overlaps of all sizes, by the others over every base."""
+    rng = np.random.default_rng(4)
+    reads = [
+        (int(begin), int(size)) for begin, size in zip(rng.integers(0, 9000, 40), rng.integers(800, 5000, 40), strict=True)
+    ]
+    hits = all_hits(reads, rng.random(40) < 0.5, 0)
+    depth = [np.zeros(size) for _, size in reads]
+    for query, target, _, *spans in hits:
+        depth[query][slice(*spans[:2])] += 1
+        depth[target][slice(*spans[2:])] += 1
+    lengths = np.array([size for _, size in reads])
+    assert usual_depth(overlaps_of(hits), lengths) == pytest.approx(np.median([one.mean() for one in depth]))
+    assert usual_depth(overlaps_of([]), lengths[:0]) == 0
 
 
 def test_junk_may_find_support_later():
