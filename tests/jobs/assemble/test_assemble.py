@@ -225,6 +225,20 @@ def test_reads_within_repeats_bring_contigs_through():
     assert found.circular and is_rotation(LETTERS[found.codes].tobytes().decode(), circle.sequence)
 
 
+def test_two_reads_bring_contigs_on_where_reads_are_right_and_few():
+    """10X, of which two reads span base 15,500; more are asked for from 16X on."""
+    genome = random_bases(9, 30_000)
+
+    def contigs(step: int) -> list[int]:
+        begins = [*range(0, 11_001, step), 12_600, 14_000, *range(15_600, 26_001, step)]
+        reads = {str(at): genome[at : at + 4000] for at in begins}
+        return [len(one.codes) for one in bellapy.assemble(reads, threads=2).segments]
+
+    (whole,) = contigs(400)
+    assert whole >= 29_000
+    assert len(contigs(200)) == 2
+
+
 GENOMES = range(int(os.environ.get("ASSEMBLE_GENOMES", "0"))) or (2, 28, 137)
 
 
