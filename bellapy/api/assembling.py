@@ -141,7 +141,7 @@ class Assembler:
         self.details = report.details = Details()
         self._polisher = Polisher(CorrectParams(), chosen.rounds, self.resources, report, work)
         self._spans: Spans | None = None  # of all reads, where some are corrected
-        self._depth = math.inf  # of these
+        self._depth = math.inf  # others that lie over a base of these, where some are corrected
         report.dropped = start_correct(start_overlaps(RunReport()), REASONS).dropped
 
     def assemble(self, reads: ReadSet) -> Assembly:
