@@ -215,7 +215,7 @@ class Assembler:
 
             chosen = self.chosen
             self._depth = usual_depth(overlaps, reads.lengths)
-            least = max(1, chosen.depth_of(usual_errors(overlaps), self._depth) - 1)
+            least = max(1, chosen.min_depth_at(usual_errors(overlaps), self._depth) - 1)
             spans = self._spans = used_spans(overlaps, reads.lengths, least, self.resources.threads)
             wanted = needed_reads(overlaps, spans, chosen.haplotypes, chosen.min_overlap, self.resources.threads)
             logger.info("%s of %s reads are corrected; the others are inside these", f"{wanted.sum():,}", f"{len(reads):,}")

@@ -40,7 +40,7 @@ class AssembleParams:
     fast: Annotated[bool, About("Do not correct reads before they are joined", panel=SEEDING, common=True)] = False
     rounds: Annotated[int | None, ROUNDS] = None
 
-    def depth_of(self, errors: float, depth: float) -> int:
+    def min_depth_at(self, errors: float, depth: float) -> int:
         """Other reads that a part of a read needs to be used.
 
         errors : share of the columns of overlaps.  depth : others that lie over a base as a rule.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from bellapy.jobs.assemble.anchors import find_unsure
@@ -22,9 +21,8 @@ class Drafter:
     layout: Layout
 
     def __init__(
-        self, reads: ReadSet, overlaps: Overlaps, params: AssembleParams, *, exact: bool, depth: float = math.inf,
-        threads: int = 1,
-    ):  # fmt: skip
+        self, reads: ReadSet, overlaps: Overlaps, params: AssembleParams, *, exact: bool, depth: float, threads: int = 1
+    ):
         self._reads, self._overlaps, self._params, self._threads = reads, overlaps, params, threads
         self._exact, self._depth = exact, depth
         self._lines: set[int] = set()  # reads that seem to go round, but do not

@@ -67,7 +67,7 @@ def lay_out(
     hits = Hits.of(overlaps)
     limit = error_limit(hits) if exact else 1.0
     overhang = ACCURATE_OVERHANG if limit <= ACCURATE else OVERHANG
-    min_depth = params.depth_of(limit, depth)
+    min_depth = params.min_depth_at(limit, depth)
     spans = find_spans(hits, reads.lengths, min_depth, MARGIN)
     limit, has_like = _with_like(hits, limit, spans, reads.lengths, min_depth)
     hits, lengths = clip(hits, spans, params.min_overlap), spans.lengths
