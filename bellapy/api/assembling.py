@@ -142,6 +142,7 @@ class Assembler:
         self._polisher = Polisher(CorrectParams(), chosen.rounds, self.resources, report, work)
         self._spans: Spans | None = None  # of all reads, where some are corrected
         self._depth = math.inf  # others that lie over a base of these, where some are corrected
+        self._tail = 0  # bases at their ends that need no others, where they are accurate
         report.dropped = start_correct(start_overlaps(RunReport()), REASONS).dropped
 
     def assemble(self, reads: ReadSet) -> Assembly:
@@ -153,8 +154,9 @@ class Assembler:
         _forget_both_ways(used)
         with self.report.stage(Stage("graph")):
             drafter = Drafter(
-                used, overlaps, self.chosen, exact=not self.chosen.fast, depth=self._depth, threads=self.resources.threads
-            )
+                used, overlaps, self.chosen, exact=not self.chosen.fast, depth=self._depth, tail=self._tail,
+                threads=self.resources.threads,
+            )  # fmt: skip
             chosen = drafter.draft()
         contigs, depth, homes = self._polished(chosen.contigs, reads)
         while drafter.ends_more(contigs):  # which are exact now
@@ -215,8 +217,10 @@ class Assembler:
 
             chosen = self.chosen
             self._depth = usual_depth(overlaps, reads.lengths)
-            least = max(1, chosen.min_depth_at(usual_errors(overlaps), self._depth) - 1)
-            spans = self._spans = used_spans(overlaps, reads.lengths, least, self.resources.threads)
+            errors = usual_errors(overlaps)
+            self._tail = chosen.tail_at(errors, self._depth, float(reads.lengths.mean()))
+            least = max(1, chosen.min_depth_at(errors, self._depth) - 1)
+            spans = self._spans = used_spans(overlaps, reads.lengths, least, self._tail, self.resources.threads)
             wanted = needed_reads(overlaps, spans, chosen.haplotypes, chosen.min_overlap, self.resources.threads)
             logger.info("%s of %s reads are corrected; the others are inside these", f"{wanted.sum():,}", f"{len(reads):,}")
             job = Job(reads, overlaps, trace, CorrectParams(), self.resources, self.work, wanted)

@@ -8,6 +8,7 @@ from bellapy.params.fields import ALIGNMENT, FILTER, LARGEST, OUTPUT, SEEDING, A
 
 MIN_DEPTH = 3  # other reads that support a read, as in miniasm
 LIKE, EACH = 0.01, 8  # errors of overlaps up to which one other read is enough for so many that lie over a base
+STEPS = 3  # times what lies between the ends of two reads as a rule: one end in twenty of a chromosome lies farther out
 TRUSTED_OVERLAP = 1000  # bases of an overlap that joins reads
 MOST_ROUNDS, SETTLED = 3, 0.00002  # of polishing, and share of changed bases from which on a further round does not pay
 ROUNDS = About(
@@ -47,6 +48,14 @@ class AssembleParams:
         """
         of_like = int(min(max(1, depth / EACH), MIN_DEPTH))
         return self.min_depth or (of_like if errors <= LIKE else MIN_DEPTH)
+
+    def tail_at(self, errors: float, depth: float, length: float) -> int:
+        """Bases at the end of a read that no other covers and that are used, as reads may be few; 0: all need `min_depth`.
+
+        errors : share of the columns of overlaps, before correction.  depth : others that lie over a base as a rule.
+        length : bases of a read as a rule.
+        """
+        return int(STEPS * length / max(1, depth)) if self.min_depth is None and errors <= LIKE else 0
 
 
 @dataclass(frozen=True)

@@ -15,23 +15,24 @@ from bellapy.report.log import logger
 class Drafter:
     """Makes contigs of reads.
 
-    reads, overlaps, exact, depth : as in `lay_out`.  layout : that contigs were made of last.
+    reads, overlaps, exact, depth, tail : as in `lay_out`.  layout : that contigs were made of last.
     """
 
     layout: Layout
 
     def __init__(
-        self, reads: ReadSet, overlaps: Overlaps, params: AssembleParams, *, exact: bool, depth: float, threads: int = 1
-    ):
+        self, reads: ReadSet, overlaps: Overlaps, params: AssembleParams, *, exact: bool, depth: float, tail: int,
+        threads: int = 1,
+    ):  # fmt: skip
         self._reads, self._overlaps, self._params, self._threads = reads, overlaps, params, threads
-        self._exact, self._depth = exact, depth
+        self._exact, self._depth, self._tail = exact, depth, tail
         self._lines: set[int] = set()  # reads that seem to go round, but do not
         self._lay_out()
 
     def _lay_out(self) -> None:
         self.layout = lay_out(
-            self._reads, self._overlaps, self._params, exact=self._exact, depth=self._depth, lines=self._lines,
-            threads=self._threads,
+            self._reads, self._overlaps, self._params, exact=self._exact, depth=self._depth,
+            tail=self._tail, lines=self._lines, threads=self._threads,
         )  # fmt: skip
 
     def draft(self) -> Chosen:

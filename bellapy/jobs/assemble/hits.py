@@ -136,6 +136,31 @@ def find_spans(hits: Hits, lengths: np.ndarray, min_depth: int, margin: int) -> 
     return spans
 
 
+def widen(spans: Spans, hits: Hits, lengths: np.ndarray, margin: int, tail: int) -> Spans:
+    """The spans with what one other read covers beside them, and `tail` more bases where that is the end of a read.
+
+    So it is at the end of a chromosome, and where reads are few.  A side stays as it is where others go on differently: they
+    lie over a bad end, or a chimera is not like them from there on.
+    """
+    query_left, query_right, target_left, target_right = _outside(hits, lengths)
+    left, right = (np.minimum(*both) > AT_END for both in ((query_left, target_left), (query_right, target_right)))
+    starts = np.concatenate([left, np.where(hits.turned, right, left)])
+    ends = np.concatenate([right, np.where(hits.turned, left, right)])
+    read = np.concatenate([hits.query, hits.target])
+    owner = np.concatenate([read[starts], read[ends]])
+    place = np.concatenate([
+        np.concatenate([hits.query_start, hits.target_start])[starts],
+        np.concatenate([hits.query_end, hits.target_end])[ends],
+    ])  # fmt: skip
+    start, end, _ = find_spans(hits, lengths, 1, margin)
+    around = (spans.lengths > 0) & (start <= spans.start) & (end >= spans.end)
+    start, end = np.where(start <= tail, 0, start), np.where(lengths - end <= tail, lengths, end)
+    start, end = np.where(around, start, spans.start), np.where(around, end, spans.end)
+    before, behind = owner[place <= spans.start[owner]], owner[place >= spans.end[owner]]
+    start[before], end[behind] = spans.start[before], spans.end[behind]
+    return spans._replace(start=start, end=end)
+
+
 def clip(hits: Hits, spans: Spans, min_overlap: int) -> Hits:
     """The hits cut to what is used of both reads, in positions of that; those that become too short are left out.
 
@@ -163,9 +188,7 @@ def sort_kinds(hits: Hits, lengths: np.ndarray, overhang: int, share: float) -> 
     share : of the overlap in what it would be without overhangs.
     Of two reads that contain each other the one with the larger number is inside.
     """
-    query_left, query_right = hits.query_start, lengths[hits.query] - hits.query_end
-    head, tail = hits.target_start, lengths[hits.target] - hits.target_end
-    target_left, target_right = np.where(hits.turned, tail, head), np.where(hits.turned, head, tail)
+    query_left, query_right, target_left, target_right = _outside(hits, lengths)
     left, right = np.minimum(query_left, target_left), np.minimum(query_right, target_right)
     span = hits.query_end - hits.query_start
     proper = (np.maximum(left, right) <= overhang) & (span >= share * (span + left + right))
@@ -179,3 +202,10 @@ def sort_kinds(hits: Hits, lengths: np.ndarray, overhang: int, share: float) -> 
         query_inside, target_inside, ends, ends & (query_left > target_left), query_left, query_right, target_left,
         target_right,
     )  # fmt: skip
+
+
+def _outside(hits: Hits, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Bases outside the overlaps: left and right of the query's, left and right of the target's, seen along the query."""
+    head, tail = hits.target_start, lengths[hits.target] - hits.target_end
+    target_left, target_right = np.where(hits.turned, tail, head), np.where(hits.turned, head, tail)
+    return hits.query_start, lengths[hits.query] - hits.query_end, target_left, target_right

@@ -10,7 +10,7 @@ import numpy as np
 
 from bellapy.jobs.assemble.clean import Alike, Cleaned, Inner, clean_graph
 from bellapy.jobs.assemble.graph import Arcs, Graph, make_arcs
-from bellapy.jobs.assemble.hits import LIMITS, Hits, Kinds, Spans, clip, error_limit, find_spans, sort_kinds
+from bellapy.jobs.assemble.hits import LIMITS, Hits, Kinds, Spans, clip, error_limit, find_spans, sort_kinds, widen
 from bellapy.jobs.assemble.reduction import reduce_graph
 from bellapy.jobs.assemble.turns import choose_circles, find_turns
 from bellapy.jobs.assemble.unitigs import Unitig, find_unitigs
@@ -57,12 +57,13 @@ class Layout(NamedTuple):
 
 def lay_out(
     reads: ReadSet, overlaps: Overlaps, params: AssembleParams, *, exact: bool, depth: float = math.inf,
-    lines: Collection[int] = (), threads: int = 1,
+    tail: int = 0, lines: Collection[int] = (), threads: int = 1,
 ) -> Layout:  # fmt: skip
     """Find the unitigs of reads.
 
     overlaps : of these reads; with paths, if they are `exact`, so that their errors tell copies of repeats apart.
-    depth : others that lie over a base of a read as a rule, before reads were left out.  lines : reads that do not go round.
+    depth : others that lie over a base of a read as a rule, before reads were left out.
+    tail : bases at ends of reads that need no others.  lines : reads that do not go round.
     """
     hits = Hits.of(overlaps)
     limit = error_limit(hits) if exact else 1.0
@@ -70,6 +71,8 @@ def lay_out(
     min_depth = params.min_depth_at(limit, depth)
     spans = find_spans(hits, reads.lengths, min_depth, MARGIN)
     limit, has_like = _with_like(hits, limit, spans, reads.lengths, min_depth)
+    if tail:
+        spans = widen(spans, hits, reads.lengths, MARGIN, tail)
     hits, lengths = clip(hits, spans, params.min_overlap), spans.lengths
     kinds = _without_poor(hits, sort_kinds(hits, lengths, overhang, SHARE), hits.errors <= limit, has_like)
     inside, inner = _find_inner(hits, kinds, len(lengths))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bellapy.compute.threads import map_in_order
-from bellapy.jobs.assemble.hits import Hits, Kinds, Spans, clip, find_spans, sort_kinds
+from bellapy.jobs.assemble.hits import Hits, Kinds, Spans, clip, find_spans, sort_kinds, widen
 from bellapy.records import Overlaps
 
 CONTAINERS = 6  # of a read that is left out, for each haplotype
@@ -32,13 +32,16 @@ def usual_depth(overlaps: Overlaps, lengths: np.ndarray) -> float:
     return float(np.median(bases / np.maximum(1, lengths))) if n else 0.0
 
 
-def used_spans(overlaps: Overlaps, lengths: np.ndarray, min_depth: int, threads: int = 1) -> Spans:
+def used_spans(
+    overlaps: Overlaps, lengths: np.ndarray, min_depth: int, tail: int = 0, threads: int = 1
+) -> Spans:  # fmt: skip
     """The part of every read that is used, as `find_spans` finds it: without bad ends, and of a chimera its longest part.
 
     All of a read that has no support, which correction may bring; it has 0 stretches.
 
     min_depth : other reads that a base of a read needs to be used: one fewer than of corrected reads, as not all overlaps of
         raw reads are found, and what they leave is looked at again.
+    tail : bases at ends of reads that need none, as `widen` tells.
     """
     lengths = lengths.astype(np.int64)
     spans = Spans(np.zeros_like(lengths), lengths.copy(), np.zeros_like(lengths))
@@ -49,6 +52,8 @@ def used_spans(overlaps: Overlaps, lengths: np.ndarray, min_depth: int, threads:
         own = part == number
         hits = Hits.of(overlaps, own[overlaps.query_id] | own[overlaps.target_id])
         its = find_spans(hits, lengths, min_depth, MARGIN)
+        if tail:
+            its = widen(its, hits, lengths, MARGIN, tail)
         return own & (its.lengths > 0), its
 
     for own, its in map_in_order(look, np.unique(part).tolist(), min(threads, FEW_THREADS)):

@@ -225,18 +225,32 @@ def test_reads_within_repeats_bring_contigs_through():
     assert found.circular and is_rotation(LETTERS[found.codes].tobytes().decode(), circle.sequence)
 
 
-def test_two_reads_bring_contigs_on_where_reads_are_right_and_few():
-    """10X, of which two reads span base 15,500; more are asked for from 16X on."""
+def test_two_reads_bring_contigs_on_where_reads_are_right():
+    """Two reads span base 15,500, at 10X and at 20X."""
     genome = random_bases(9, 30_000)
 
-    def contigs(step: int) -> list[int]:
+    def contigs(step: int, **options: int) -> list[int]:
         begins = [*range(0, 11_001, step), 12_600, 14_000, *range(15_600, 26_001, step)]
         reads = {str(at): genome[at : at + 4000] for at in begins}
-        return [len(one.codes) for one in bellapy.assemble(reads, threads=2).segments]
+        return [len(one.codes) for one in bellapy.assemble(reads, threads=2, **options).segments]
 
-    (whole,) = contigs(400)
-    assert whole >= 29_000
-    assert len(contigs(200)) == 2
+    (at_10x,), (at_20x,) = contigs(400), contigs(200)
+    assert min(at_10x, at_20x) >= 29_000
+    assert len(contigs(200, min_depth=3)) == 2
+
+
+def test_the_ends_of_a_chromosome_are_kept_where_reads_are_right():
+    """Of 12,000 bases 20X; at either end a read begins every 200 bases."""
+    genome = random_bases(9, 12_000)
+
+    def longest(error: float, **options: int) -> int:
+        rng, begins = np.random.default_rng(3), range(0, 8001, 200)
+        reads = {str(at): noisy_copy(rng, genome[at : at + 4000], error)[0] for at in begins}
+        return max(len(one.codes) for one in bellapy.assemble(reads, threads=2, **options).segments)
+
+    assert longest(0.001) >= 11_980
+    assert longest(0.001, min_depth=3) < 11_400
+    assert longest(0.03) < 11_400
 
 
 GENOMES = range(int(os.environ.get("ASSEMBLE_GENOMES", "0"))) or (2, 28, 137)

@@ -9,6 +9,7 @@ import pytest
 
 from bellapy.jobs.assemble import needed as module
 from bellapy.jobs.assemble.needed import CONTAINERS, needed_reads, used_spans, usual_depth, usual_errors
+from bellapy.params.assemble import AssembleParams
 from bellapy.records import Overlaps
 
 REACH = 500  # bases of the shortest overlap
@@ -112,6 +113,14 @@ def test_half_of_the_reads_have_the_usual_depth():
     assert usual_depth(overlaps_of([]), lengths[:0]) == 0
 
 
+@pytest.mark.parametrize(
+    ("errors", "depth", "given", "tail"),
+    [(0.01, 30, None, 900), (0.011, 30, None, 0), (0, 0.5, None, 27_000), (0, 30, 3, 0)],
+)
+def test_bases_without_others_are_used_where_the_next_read_may_end_as_far_away(errors, depth, given, tail):
+    assert AssembleParams(min_depth=given).tail_at(errors, depth, 9000) == tail
+
+
 def test_junk_may_find_support_later():
     assert needed(overlaps_of([]), np.array([3000, 900]), 3).tolist() == [True, False]
 
@@ -134,7 +143,7 @@ def test_the_longest_stretch_that_enough_others_cover_is_used(at_once, monkeypat
             start += 100 if start > 20 else 0
             end -= 100 if lengths[read] - end > 20 else 0
             depth[read][start : max(start, end)] += 1
-    spans = used_spans(overlaps_of(hits), lengths.astype(np.int32), 3, 2)
+    spans = used_spans(overlaps_of(hits), lengths.astype(np.int32), 3, threads=2)
     for read, n in enumerate(lengths):
         edges = np.flatnonzero(np.diff(np.concatenate([[0], depth[read] >= 3, [0]]))).reshape(-1, 2)
         sizes = edges[:, 1] - edges[:, 0]
@@ -142,3 +151,64 @@ def test_the_longest_stretch_that_enough_others_cover_is_used(at_once, monkeypat
         assert spans.start[read] == (0 if start <= 120 else start)
         assert spans.end[read] == (n if n - end <= 120 else end)
         assert spans.n_stretches[read] == (sizes > 500).sum()
+
+
+def places_of(hits: list[tuple[int, ...]], lengths: np.ndarray, read: int) -> list[tuple[int, int, bool, bool]]:
+    """Start and end of every overlap on a read, and whether both reads go on there."""
+    places = []
+    for query, target, strand, *spans in hits:
+        for own, other, (start, end), there in (
+            (query, target, spans[:2], spans[2:]),
+            (target, query, spans[2:], spans[:2]),
+        ):
+            if own == read:
+                left, right = (there[0], lengths[other] - there[1])[::strand]
+                places.append((start, end, min(start, left) > 20, min(lengths[read] - end, right) > 20))
+    return places
+
+
+@pytest.mark.parametrize("tail", [0, 400])
+def test_fewer_others_are_enough_at_ends_where_none_goes_on_differently(tail):
+    """Against the depth of every base; half of the ends of overlaps are ends of a read."""
+    rng, n_reads = np.random.default_rng(5), 80
+    lengths = rng.integers(2000, 5000, n_reads)
+    hits = []
+    for _ in range(160):
+        query, target = sorted(rng.choice(n_reads, 2, replace=False).tolist())
+        spans = [
+            sorted(rng.integers(-2000, lengths[one] + 2000, 2).clip(0, lengths[one]).tolist()) for one in (query, target)
+        ]
+        if min(end - start for start, end in spans) > 300:
+            hits.append((query, target, rng.choice([-1, 1]), *spans[0], *spans[1]))
+    overlaps = overlaps_of(hits)
+    plain, wide = used_spans(overlaps, lengths, 2), used_spans(overlaps, lengths, 2, tail)
+    n_wider = 0
+    for read, n in enumerate(lengths.tolist()):
+        places, depth = places_of(hits, lengths, read), np.zeros(n, int)
+        for start, end, _, _ in places:
+            depth[start + 100 * (start > 20) : max(start, end - 100 * (n - end > 20))] += 1
+        used = start, end = plain.start[read], plain.end[read]
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], depth > 0, [0]]))).reshape(-1, 2).tolist()
+        first, last = max(edges, key=lambda pair: pair[1] - pair[0], default=(n, 0))
+        stops = [at for at, _, goes_on, _ in places if goes_on] + [at for _, at, _, goes_on in places if goes_on]
+        if tail and (depth > 1).any() and first <= start and end <= last:
+            if min(stops, default=n) > start:
+                start = 0 if first <= tail else first
+            if max(stops, default=0) < end:
+                end = n if n - last <= tail else last
+        assert (wide.start[read], wide.end[read]) == (start, end)
+        n_wider += (start, end) != used
+    assert (n_wider > 5) == (tail > 0)
+
+
+def test_the_end_of_a_chromosome_is_used_a_bad_end_and_half_of_a_chimera_are_not():
+    """Ten reads begin one after the other; read 10 has 300 bases more than these, read 11 goes on as they do not."""
+    reads = [(300 * i, 9000) for i in range(10)]
+    bad = [(i, 10, 1, 3000 - 300 * i, 7000 - 300 * i, 300, 4300) for i in range(10)]
+    chimera = [(i, 11, 1, 3000 - 300 * i, 7000 - 300 * i, 0, 4000) for i in range(10)]
+    overlaps = overlaps_of(all_hits(reads, np.zeros(10, bool), 0) + bad + chimera)
+    lengths = np.array([9000] * 10 + [4300, 8000])
+    assert used_spans(overlaps, lengths, 3).start[:3].tolist() == [1000, 700, 400]
+    wide = used_spans(overlaps, lengths, 3, 500)
+    assert wide.start[:10].tolist() == [0] * 10 and wide.end[9] == 9000
+    assert wide.start[10] == 400 and wide.end[11] == 3900
