@@ -7,12 +7,14 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from bellapy.compute.jit import njit
+from bellapy.compute.jit import njit, njit_inner
 from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.engines.affine.rule import EXTEND, GLOBAL, REACH
 from bellapy.seeding.anchors import place_of, query_of
 
 MIN_PIECE = 200  # bases of an inner piece, on read and reference
+OFF, WITHIN = 2, 500  # diagonals, and query bases: a chain that comes back within these after as many has gone astray
+LONGEST_PIECE = 2000  # query bases, from which on any anchor will do
 TILE = 1000  # query bases of an end that are aligned at a time
 TILE_SLACK = 8  # the target of a tile is longer by this part of it
 LEAST_SLACK = 48
@@ -53,6 +55,29 @@ class Ends(NamedTuple):
     step: np.ndarray
 
 
+@njit_inner
+def _is_astray(anchors, first, end, y, layout):
+    """Whether anchors before and behind anchor y lie on diagonals on the same side of its own: in a tandem repeat two gaps,
+    there and back, may lead through anchors of other units, and the best path goes straight on.
+
+    first, end : of the chain's anchors.
+    """
+    q = query_of(anchors[y], layout)
+    diagonal = place_of(anchors[y], layout) - q
+    lower = higher = False
+    x = y - 1
+    while x >= first and query_of(anchors[x], layout) >= q - WITHIN:
+        off = place_of(anchors[x], layout) - query_of(anchors[x], layout) - diagonal
+        lower, higher, x = lower | (off <= -OFF), higher | (off >= OFF), x - 1
+    x = y + 1
+    while x < end and query_of(anchors[x], layout) <= q + WITHIN:
+        off = place_of(anchors[x], layout) - query_of(anchors[x], layout) - diagonal
+        if (lower and off <= -OFF) or (higher and off >= OFF):
+            return True
+        x += 1
+    return False
+
+
 @njit
 def cut_chains(chains, anchors, kept, layout, k, read_at, lengths, starts, sequence_lengths):
     """Inner pieces and ends of the alignments of the chains `kept`.
@@ -82,7 +107,9 @@ def cut_chains(chains, anchors, kept, layout, k, read_at, lengths, starts, seque
         ends[3, 2 * a], ends[4, 2 * a], ends[5, 2 * a] = q, t - left, -1
         for y in range(first + 1, first + count):
             q_next, t_next = query_of(anchors[y], layout) + half, place_of(anchors[y], layout) + half
-            if y == first + count - 1 or (q_next - q >= MIN_PIECE and t_next - t >= MIN_PIECE):
+            is_long = q_next - q >= MIN_PIECE and t_next - t >= MIN_PIECE
+            is_long &= q_next - q >= LONGEST_PIECE or not _is_astray(anchors, first, first + count, y, layout)
+            if is_long or y == first + count - 1:
                 inner[0, n], inner[1, n], inner[2, n], inner[3, n] = at + q, q_next - q, t, t_next - t
                 inner[4, n], inner[5, n], inner[6, n] = 1, GLOBAL, a
                 n += 1

@@ -620,6 +620,28 @@ def test_deletions_and_insertions_of_any_size(world, size):
         assert gaps == [(operation, size)]
 
 
+@pytest.mark.parametrize("preset", ["hifi", "ont"])
+def test_a_path_goes_straight_through_a_tandem_repeat(world, preset):
+    """Each read has one other base in the repeat; beside it the best chain leads through other units, there and back."""
+    rng = np.random.default_rng(12)
+    repeats = {str(size): (random_bases(rng, size) * 100)[:200] for size in (2, 3, 4, 7, 12, 24)}
+    sequences = {name: random_bases(rng, 2000) + repeat + random_bases(rng, 2000) for name, repeat in repeats.items()}
+    reads = {
+        f"{name}_{at}": text[:at] + "ACGT"["CGTA".index(text[at])] + text[at + 1 :]
+        for name, text in sequences.items()
+        for at in range(2005, 2195, 10)
+    }
+    world.write("tandem.fa", sequences)
+    world.write("tandem_reads.fa", reads)
+    files = (world.folder / name for name in ("tandem.fa", "tandem_reads.fa"))
+    outcome = run("map", *files, "-o", world.folder / "tandem.sam", "-q", "--preset", preset)
+    assert outcome.code == 0, outcome.err
+    with pysam.AlignmentFile(str(world.folder / "tandem.sam")) as file:
+        records = list(file)
+    assert len(records) == len(reads)
+    assert {record.query_name: record.get_tag("NM") for record in records if record.get_tag("NM") != 1} == {}
+
+
 def test_an_insertion_that_is_a_copy_of_another_place_stays_an_insertion(world):
     one, two = world.sequences["one"], world.sequences["two"]
     world.write("copied.fa", {"read": one[20_000:23_000] + two[5000:10_000] + one[23_000:26_000]})
