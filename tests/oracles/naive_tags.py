@@ -258,6 +258,8 @@ def _tandem_from(codes, column):
 
 def _has_unit(codes, voices, odds, unit, columns, longest, rarer):
     """Whether reads show all units of a tandem repeat: each of its bases is looked at as those of a run."""
+    if len(columns) // len(unit) > longest:
+        return True
     shown, _, missing = odds
     letters = [letter for letter, _, _ in voices(columns[0]) if letter <= GAP]
     evidence = 0

@@ -272,8 +272,11 @@ def _has_unit(codes, odds, seen, k, period, end):
 
     What a read lacks of a unit stands in any of its columns: reads have other errors there, and the unit's first base may be
     missing in a run before.  So each base of the unit is looked at as a run of as many bases.  What a read has more of it
-    makes up for one that it lacks.  seen : as in `decide`.
+    makes up for one that it lacks.  Repeats of more units than runs have known lengths are not judged as a whole: the rates
+    are not of such, and a read that lacks many units at once would count as many times.  seen : as in `decide`.
     """
+    if end - k >= (LONGEST_RUN + 1) * period:
+        return True
     here, evidence = seen[k * N_SEEN : (k + 1) * N_SEEN], np.int64(0)
     n = np.int64(here[0] + here[1] + here[2] + here[3] + here[GAP])
     for i in range(period):

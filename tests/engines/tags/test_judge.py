@@ -121,6 +121,15 @@ def test_a_unit_of_a_tandem_repeat_that_reads_lack_in_different_places_goes(unit
     assert judge(pack(reads), codes, USUAL, 12).codes.tolist() == three, "too few reads"
 
 
+@pytest.mark.parametrize("n_short", [1, 5])
+def test_a_read_that_lacks_many_units_of_a_tandem_repeat_counts_once(n_short):
+    unit = [1, 2, 0]
+    codes, short = [3, *15 * unit, 3], [3, *12 * [GAP] * len(unit), *3 * unit, 3]
+    reads = [(0, codes), *[(0, short)] * n_short, *[(0, codes)] * (6 - n_short)]
+    found = judge(pack(reads), np.array(codes, np.uint8), USUAL, 3).codes.tolist()
+    assert found == (codes if n_short == 1 else [3, *3 * unit, 3])
+
+
 def test_odds_are_logarithms_of_likelihood_ratios():
     counts = no_tally()
     counts.runs[:], counts.bases[:] = 10**7, 10**7
