@@ -13,7 +13,7 @@ from bellapy.engines.affine.rule import EXTEND, GLOBAL, REACH
 from bellapy.seeding.anchors import place_of, query_of
 
 MIN_PIECE = 200  # bases of an inner piece, on read and reference
-OFF, WITHIN = 2, 500  # diagonals, and query bases: a chain that comes back within these after as many has gone astray
+OFF, WITHIN = 2, 500  # diagonals between an anchor that is astray and those on either side, in so many query bases
 LONGEST_PIECE = 2000  # query bases, from which on any anchor will do
 TILE = 1000  # query bases of an end that are aligned at a time
 TILE_SLACK = 8  # the target of a tile is longer by this part of it
