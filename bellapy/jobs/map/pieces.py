@@ -56,35 +56,45 @@ class Ends(NamedTuple):
 
 
 @njit_inner
-def _is_astray(anchors, first, end, y, layout):
-    """Whether anchors before and behind anchor y lie on diagonals on the same side of its own: in a tandem repeat two gaps,
-    there and back, may lead through anchors of other units, and the best path goes straight on.
+def _stands_at(codes, word, at, k):
+    """Whether the k bases from `word` on stand from `at` on, too; codes : uint8, of the reference."""
+    if at < 0 or at + k > len(codes):
+        return False
+    for x in range(k):
+        if codes[word + x] != codes[at + x]:
+            return False
+    return True
 
-    first, end : of the chain's anchors.
+
+@njit_inner
+def _is_astray(anchors, first, end, y, layout, codes, k):
+    """Whether anchors before and behind anchor y lie on diagonals on the same side of its own, where its word stands too: in
+    a tandem repeat two gaps, there and back, may lead through anchors of other units, and the best path goes straight on.
+
+    first, end : of the chain's anchors.  codes : uint8, of the reference.  k : bases of an anchor.
     """
-    q = query_of(anchors[y], layout)
-    diagonal = place_of(anchors[y], layout) - q
-    lower = higher = False
-    x = y - 1
-    while x >= first and query_of(anchors[x], layout) >= q - WITHIN:
-        off = place_of(anchors[x], layout) - query_of(anchors[x], layout) - diagonal
-        lower, higher, x = lower | (off <= -OFF), higher | (off >= OFF), x - 1
-    x = y + 1
-    while x < end and query_of(anchors[x], layout) <= q + WITHIN:
-        off = place_of(anchors[x], layout) - query_of(anchors[x], layout) - diagonal
-        if (lower and off <= -OFF) or (higher and off >= OFF):
-            return True
-        x += 1
-    return False
+    q, place = query_of(anchors[y], layout), place_of(anchors[y], layout)
+    lower = higher = before = same = False
+    for step in (-1, 1):
+        x, low, high = y + step, False, False
+        while first <= x < end and abs(query_of(anchors[x], layout) - q) <= WITHIN:
+            off = place_of(anchors[x], layout) - query_of(anchors[x], layout) - place + q
+            if abs(off) >= OFF:
+                low, high = low | (off < 0), high | (off > 0)
+                same = same or _stands_at(codes, place, place + off, k)
+            x += step
+        lower, higher = low and (lower or not before), high and (higher or not before)
+        before = True
+    return same and (lower or higher)
 
 
 @njit
-def cut_chains(chains, anchors, kept, layout, k, read_at, lengths, starts, sequence_lengths):
+def cut_chains(chains, anchors, kept, layout, k, read_at, lengths, starts, sequence_lengths, codes):
     """Inner pieces and ends of the alignments of the chains `kept`.
 
     chains : Chains; anchors : uint64, theirs; layout : their Layout; k : bases of an anchor.  lengths : (n_reads,) int64.
     read_at : (n_reads,) int64, where each read begins in the reads' codes, followed by its reverse complement.
-    starts, sequence_lengths : of the reference's sequences.
+    starts, sequence_lengths : of the reference's sequences.  codes : uint8, of the reference.
 
     Returns the columns of Pieces and the alignment of each (7, n), those of Ends (6, 2 n), and for each alignment the places
     where its inner part begins and ends, in the codes of reads and of the reference (4, n).
@@ -108,7 +118,7 @@ def cut_chains(chains, anchors, kept, layout, k, read_at, lengths, starts, seque
         for y in range(first + 1, first + count):
             q_next, t_next = query_of(anchors[y], layout) + half, place_of(anchors[y], layout) + half
             is_long = q_next - q >= MIN_PIECE and t_next - t >= MIN_PIECE
-            is_long &= q_next - q >= LONGEST_PIECE or not _is_astray(anchors, first, first + count, y, layout)
+            is_long &= q_next - q >= LONGEST_PIECE or not _is_astray(anchors, first, first + count, y, layout, codes, k)
             if is_long or y == first + count - 1:
                 inner[0, n], inner[1, n], inner[2, n], inner[3, n] = at + q, q_next - q, t, t_next - t
                 inner[4, n], inner[5, n], inner[6, n] = 1, GLOBAL, a

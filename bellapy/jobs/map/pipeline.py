@@ -291,7 +291,7 @@ class Mapper:
         """Pieces, ends and spans of the chains `kept`, as cut_chains gives them."""
         return cut_chains(
             chains, anchors, kept, reads.layout, self.index.k, reads.at, reads.lengths, self.target.starts,
-            self.target.lengths,
+            self.target.lengths, self.target.codes,
         )  # fmt: skip
 
     def _choose(self, reads: Reads, chains: Chains, rival_chain: np.ndarray, paths: Paths) -> Hits:
