@@ -74,18 +74,17 @@ def _is_astray(anchors, first, end, y, layout, codes, k):
     first, end : of the chain's anchors.  codes : uint8, of the reference.  k : bases of an anchor.
     """
     q, place = query_of(anchors[y], layout), place_of(anchors[y], layout)
-    lower = higher = before = same = False
+    both, same = 3, False  # of lower and higher diagonals: 1 and 2
     for step in (-1, 1):
-        x, low, high = y + step, False, False
+        x, here = y + step, 0
         while first <= x < end and abs(query_of(anchors[x], layout) - q) <= WITHIN:
             off = place_of(anchors[x], layout) - query_of(anchors[x], layout) - place + q
             if abs(off) >= OFF:
-                low, high = low | (off < 0), high | (off > 0)
+                here |= 1 if off < 0 else 2
                 same = same or _stands_at(codes, place, place + off, k)
             x += step
-        lower, higher = low and (lower or not before), high and (higher or not before)
-        before = True
-    return same and (lower or higher)
+        both &= here
+    return same and both > 0
 
 
 @njit
