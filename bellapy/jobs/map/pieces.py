@@ -117,7 +117,8 @@ def cut_chains(chains, anchors, kept, layout, k, read_at, lengths, starts, seque
         for y in range(first + 1, first + count):
             q_next, t_next = query_of(anchors[y], layout) + half, place_of(anchors[y], layout) + half
             is_long = q_next - q >= MIN_PIECE and t_next - t >= MIN_PIECE
-            is_long &= q_next - q >= LONGEST_PIECE or not _is_astray(anchors, first, first + count, y, layout, codes, k)
+            if is_long and q_next - q < LONGEST_PIECE:
+                is_long = not _is_astray(anchors, first, first + count, y, layout, codes, k)
             if is_long or y == first + count - 1:
                 inner[0, n], inner[1, n], inner[2, n], inner[3, n] = at + q, q_next - q, t, t_next - t
                 inner[4, n], inner[5, n], inner[6, n] = 1, GLOBAL, a
