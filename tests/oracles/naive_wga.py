@@ -188,9 +188,7 @@ def support(hsps, edges, sizes, scores, ydrop: int, reach: int, forget: int, wor
         """Of the places on one side."""
         here, size = hsps[x][genome], hsps[x][2]
         edge, at = edges[x][2 * genome + (step > 0)], here + size if step > 0 else here - 1
-        for place in range(at, at + step * reach, step):
-            if place == (edge if step > 0 else edge - 1):
-                break
+        for place in range(at, edge if step > 0 else edge - 1, step):
             y = owners[genome].get(place if not genome or place < half else 2 * half - 1 - place, x)
             if y == x:
                 continue

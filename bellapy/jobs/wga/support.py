@@ -28,7 +28,7 @@ from bellapy.jobs.wga.ungapped import LENGTH, N_SEEDS, QUERY, TARGET
 from bellapy.params.wga import SAMPLED, WgaParams
 
 REACH = 10_000
-"""Bases between two HSPs of a chain, on either sequence; and beside one, within which the ground of others is looked for."""
+"""Bases between two HSPs of a chain, on either sequence."""
 TRIED = 256
 """HSPs of a list, the last ones on the target, that may precede one in a chain."""
 FORGET = 1 << 15
@@ -173,7 +173,7 @@ def limit_side(order, here, there, length, owners, step, costs, bridged, limit):
     for i in order:
         first = here[i] + length[i] if step > 0 else here[i] - 1
         behind = limit[i] if step > 0 else limit[i] - 1
-        for place in range(first, first + step * min(REACH, step * (behind - first)), step):
+        for place in range(first, behind, step):
             j = owners[_at(place, len(owners))] - 1
             if j >= 0 and j != i:
                 ahead, beside = here[j] - here[i], there[j] - there[i]

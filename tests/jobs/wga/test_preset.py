@@ -31,24 +31,25 @@ def canonical(text: str, k: int) -> Counter[str]:
 
 def test_support_is_that_of_its_definition():
     rng = np.random.default_rng(8)
-    n_limited = n_without_ground = 0
-    for _ in range(20):
-        n, sizes = 40, (16_000, 32_000)
-        t, length = rng.integers(0, 15_500, n), rng.integers(30, 400, n)
+    n_limited = n_without_ground = n_far = 0
+    for n, size in [(40, 16_000)] * 20 + [(4, 64_000)] * 10:
+        sizes = size, 2 * size
+        t, length = rng.integers(0, size - 500, n), rng.integers(30, 400, n)
         q = np.where(
-            rng.random(n) < 0.7, t + rng.choice((0, 400, 900), n) + rng.integers(-80, 80, n), rng.integers(0, 15_500, n)
+            rng.random(n) < 0.7, t + rng.choice((0, 400, 900), n) + rng.integers(-80, 80, n), rng.integers(0, size - 500, n)
         )
-        q = np.clip(q, 0, 15_500) + 16_000 * (rng.random(n) < 0.2)
+        q = np.clip(q, 0, size - 500) + size * (rng.random(n) < 0.2)
         hsps = np.stack((t, q, length, np.full(n, 3000), rng.integers(1, 100, n)), axis=1).astype(np.int64)
-        q_edges = np.where((q < 16_000)[:, None], [0, 16_000], [16_000, 32_000])
-        edges = np.concatenate((np.where((t < 9000)[:, None], [0, 9500], [9000, 16_000]), q_edges), axis=1)
+        q_edges = np.where((q < size)[:, None], [0, size], [size, 2 * size])
+        edges = np.concatenate((np.where((t < 9000)[:, None], [0, 9500], [9000, size]), q_edges), axis=1)
         score, limits = support_of(hsps, edges, sizes, make_wga_params({}), threads=2)
         rows = [tuple(row) for row in hsps[:, [TARGET, QUERY, LENGTH, N_SEEDS]].tolist()]
         expected = naive_wga.support(rows, edges.tolist(), sizes, DEFAULT_SCORES, 9400, REACH, FORGET, SAMPLED)
         assert score.tolist() == expected[0] and limits.tolist() == expected[1]
         n_limited += int((limits != edges).sum())
+        n_far += int((limits[:, 1] - t - length > REACH)[limits[:, 1] < edges[:, 1]].sum())
         n_without_ground += int((score == 0).sum())
-    assert n_limited > 100 and n_without_ground > 40
+    assert n_limited > 100 and n_without_ground > 40 and n_far > 3
 
 
 def test_hits_are_estimated_as_they_are():
