@@ -14,6 +14,7 @@ from bellapy.seeding.anchors import place_of, query_of
 
 MIN_PIECE = 200  # bases of an inner piece, on read and reference
 OFF, WITHIN = 2, 500  # diagonals between an anchor that is astray and those on either side, in so many query bases
+DRIFT = 2  # bases by which indels may move a word from the diagonal of anchors near by
 LONGEST_PIECE = 2000  # query bases, from which on any anchor will do
 TILE = 1000  # query bases of an end that are aligned at a time
 TILE_SLACK = 8  # the target of a tile is longer by this part of it
@@ -56,14 +57,20 @@ class Ends(NamedTuple):
 
 
 @njit_inner
-def _stands_at(codes, word, at, k):
-    """Whether the k bases from `word` on stand from `at` on, too; codes : uint8, of the reference."""
-    if at < 0 or at + k > len(codes):
-        return False
-    for x in range(k):
-        if codes[word + x] != codes[at + x]:
-            return False
-    return True
+def _stands_near(codes, word, at, k):
+    """Whether one half of the k bases from `word` on stands within DRIFT of `at` too, as copies of a unit may differ.
+
+    codes : uint8, of the reference.
+    """
+    half = k // 2
+    for to in range(max(0, at - DRIFT), min(at + DRIFT, len(codes) - k) + 1):
+        for begin in (0, k - half):
+            x = begin
+            while x < begin + half and codes[word + x] == codes[to + x]:
+                x += 1
+            if x == begin + half and abs(to - word) >= OFF:
+                return True
+    return False
 
 
 @njit_inner
@@ -76,13 +83,13 @@ def _is_astray(anchors, first, end, y, layout, codes, k):
     q, place = query_of(anchors[y], layout), place_of(anchors[y], layout)
     both, same = 3, False  # of lower and higher diagonals: 1 and 2
     for step in (-1, 1):
-        x, here = y + step, 0
+        x, here, before = y + step, 0, 0
         while first <= x < end and abs(query_of(anchors[x], layout) - q) <= WITHIN:
             off = place_of(anchors[x], layout) - query_of(anchors[x], layout) - place + q
-            if abs(off) >= OFF:
+            if abs(off) >= OFF and off != before:
                 here |= 1 if off < 0 else 2
-                same = same or _stands_at(codes, place, place + off, k)
-            x += step
+                same = same or _stands_near(codes, place, place + off, k)
+            x, before = x + step, off
         both &= here
     return same and both > 0
 

@@ -642,6 +642,22 @@ def test_a_path_goes_straight_through_a_tandem_repeat(world, preset):
     assert {record.query_name: record.get_tag("NM") for record in records if record.get_tag("NM") != 1} == {}
 
 
+@pytest.mark.parametrize("size", [7, 24])
+def test_noisy_reads_go_straight_through_units_that_differ(world, size):
+    """Their errors are of one base each; words of other units differ from those on the straight way, also in length."""
+    rng = np.random.default_rng(12)
+    repeat = mutate(rng, (random_bases(rng, size) * 50)[:300], 0.02)
+    sequence = random_bases(rng, 600) + repeat + random_bases(rng, 600)
+    world.write("units.fa", {"units": sequence})
+    world.write("units_reads.fa", {str(number): mutate(rng, sequence, 0.06) for number in range(150)})
+    files = (world.folder / name for name in ("units.fa", "units_reads.fa"))
+    outcome = run("map", *files, "-o", world.folder / "units.sam", "-q", "--preset", "ont")
+    assert outcome.code == 0, outcome.err
+    with pysam.AlignmentFile(str(world.folder / "units.sam")) as file:
+        gaps = {record.query_name: max(n for op, n in record.cigartuples if op in (1, 2)) for record in file}
+    assert len(gaps) == 150 and {name: gap for name, gap in gaps.items() if gap > 10} == {}
+
+
 def test_an_insertion_that_is_a_copy_of_another_place_stays_an_insertion(world):
     one, two = world.sequences["one"], world.sequences["two"]
     world.write("copied.fa", {"read": one[20_000:23_000] + two[5000:10_000] + one[23_000:26_000]})
