@@ -19,7 +19,7 @@ from bellapy.jobs.map.choose import DROPPED, PRIMARY, SUPPLEMENTARY, Placed, cho
 from bellapy.jobs.map.circles import Crossed, Target, cut_at_origins, fold, linear, longest_sure, to_circles, without_images
 from bellapy.jobs.map.join import Paths, error_rates, join_strokes, merge_paths, stray
 from bellapy.jobs.map.pieces import Steps, align_chains, cut_chains, do_steps
-from bellapy.jobs.map.select import NONE, select_chains, still_open
+from bellapy.jobs.map.select import NONE, lie_apart, select_chains, still_open
 from bellapy.params import HIFI_ERRORS, HQ_ERRORS, ONT_ERRORS, AffineScoring, MapParams
 from bellapy.records.bases import ENCODE
 from bellapy.seeding.anchors import Layout, find_anchors, layout_for
@@ -259,32 +259,35 @@ class Mapper:
         return chains, chained
 
     def join_far(self, chains: Chains, chained: np.ndarray, reads: Reads) -> Found:
-        """Chain again, over longer gaps, the reads whose best chain leaves much of them."""
+        """Chain again, over longer gaps, the reads whose best chain leaves much of them.
+
+        Only chains on parts of their own: in a satellite, anchors of other copies would hide those of the same place.
+        """
         first = np.flatnonzero(np.diff(chains.read, prepend=-1))
         several = np.diff(first, append=len(chains.read)) > 1
         left = reads.lengths[chains.read[first]] - (chains.q_end[first] - chains.q_start[first])
         again = np.zeros(len(reads.lengths), bool)
         again[chains.read[first[several & (left > LEFT_OVER)]]] = True
-        some = chained[np.repeat(again[chains.read], chains.n_anchors)]
-        return self._chain_again(chains, chained, some, ~again, self._far, reads.layout)
+        apart = lie_apart(chains, reads.lengths, again)
+        some = chained[np.repeat(apart, chains.n_anchors)]
+        return self._chain_again(chains, chained, some, ~apart, self._far, reads.layout)
 
     def try_harder(self, chains: Chains, chained: np.ndarray, anchors: np.ndarray, reads: Reads) -> Found:
         """Accept shorter chains for reads that have none, whose anchors are given; their alignments will decide."""
-        others = np.ones(len(reads.lengths), bool)
+        others = np.ones(len(chains.read), bool)
         return self._chain_again(chains, chained, anchors, others, self._short, reads.layout)
 
     def _chain_again(
         self, chains: Chains, chained: np.ndarray, some: np.ndarray, stay: np.ndarray, rule: ChainRule, layout: Layout
     ) -> Found:
-        """The chains of the reads that `stay`, and those of the anchors `some` by another rule."""
+        """The chains that `stay`, (n_chains,) bool, and those of the anchors `some` by another rule."""
         if not len(some):
             return chains, chained
         index = self.index
         new, its_anchors = find_chains(np.sort(some), layout, index.k, rule, self.costs, self.target.starts)
-        stay = stay[chains.read]
         both = [np.concatenate([a[stay], b]) for a, b in zip(chains, new, strict=True)]
         both[-1][stay.sum() :] += len(chained)
-        order = np.argsort(both[0], kind="stable")
+        order = np.lexsort((-both[2], both[0]))
         return Chains(*(column[order] for column in both)), np.concatenate([chained, its_anchors])
 
     def _cut(self, reads: Reads, chains: Chains, anchors: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, ...]:

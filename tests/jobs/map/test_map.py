@@ -26,9 +26,11 @@ from bellapy.jobs.map import rounds
 from bellapy.jobs.map.bases import pack_both_ways
 from bellapy.jobs.map.batches import batches
 from bellapy.jobs.map.pipeline import Mapper
+from bellapy.jobs.map.select import lie_apart
 from bellapy.params import AffineScoring, map_preset
 from bellapy.records.bases import ENCODE
 from bellapy.seeding.anchors import MOST_PER_BASE, RESCUE_SPAN, find_anchors, layout_for
+from bellapy.seeding.chain import Chains
 from bellapy.seeding.index import build_index
 
 SCORES = AffineScoring()
@@ -656,6 +658,43 @@ def test_noisy_reads_go_straight_through_units_that_differ(world, size):
     with pysam.AlignmentFile(str(world.folder / "units.sam")) as file:
         gaps = {record.query_name: max(n for op, n in record.cigartuples if op in (1, 2)) for record in file}
     assert len(gaps) == 150 and {name: gap for name, gap in gaps.items() if gap > 10} == {}
+
+
+def test_chains_that_lie_apart_are_those_of_the_definition():
+    rng = np.random.default_rng(4)
+    lengths = np.full(6, 100)
+    read, strand = np.sort(rng.integers(0, 6, 120)), rng.integers(0, 2, 120)
+    begin = rng.integers(0, 90, 120)
+    end = np.minimum(100, begin + rng.integers(1, 40, 120))
+    none = np.zeros(120, np.int64)
+    chains = Chains(read, strand, none, none, begin, end, none, none, none)
+    some = np.array([True, True, False, True, True, True])
+    parts, expected = {}, []
+    for of, backward, first, last in zip(read, strand, begin, end, strict=True):
+        part = set(range(100 - last, 100 - first) if backward else range(first, last))
+        expected.append(bool(some[of]) and all(2 * len(part & other) <= len(part) for other in parts.get(of, [])))
+        if expected[-1]:
+            parts.setdefault(of, []).append(part)
+    assert lie_apart(chains, lengths, some).tolist() == expected and 15 < sum(expected) < 80
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_a_contig_goes_straight_through_a_satellite(world, seed):
+    """The chains of other copies, a unit of 2 kb off, are far more than those of the same place."""
+    rng = np.random.default_rng(seed)
+    monomer = random_bases(rng, 171)
+    unit = "".join(mutate(rng, monomer, 0.2) for _ in range(12))
+    array = "".join(mutate(rng, unit, 0.015) for _ in range(60))
+    sequence = random_bases(rng, 5000) + array + random_bases(rng, 5000)
+    contig = mutate(rng, sequence[:40_000] + random_bases(rng, 1500) + sequence[40_000:], 0.005)
+    world.write("satellite.fa", {"satellite": sequence})
+    world.write("contig.fa", {"contig": contig})
+    files = (world.folder / name for name in ("satellite.fa", "contig.fa"))
+    outcome = run("map", *files, "-o", world.folder / "contig.sam", "-q", "--preset", "asm5", "-N", "0")
+    assert outcome.code == 0, outcome.err
+    with pysam.AlignmentFile(str(world.folder / "contig.sam")) as file:
+        (record,) = file
+    assert record.query_alignment_length > 0.999 * len(contig) and record.get_tag("NM") < 1500 + 0.006 * len(contig)
 
 
 def test_an_insertion_that_is_a_copy_of_another_place_stays_an_insertion(world):
