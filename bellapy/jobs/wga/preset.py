@@ -21,8 +21,8 @@ from bellapy.seeding.spaced import parse_pattern
 
 MANY_HITS, MANY_IN_REPEATS = 1 << 26, 1 << 22
 """Seed hits that LASTZ's seeds may have: all, and those that neither chance nor the genomes' likeness explains.  E. coli and
-Salmonella have 39 M of the first and hardly one of the others, K-12 and W 3.6 M; a satellite of 300 kb adds
-5 M and more where it is up to 15 % apart.
+Salmonella have 39 M of the first and hardly one of the others, K-12 and W 3.6 M; a satellite of 300 kb adds 5 M and more
+where it is up to 15 % apart.
 """
 FAR = 0.12
 """Estimated divergence from which on a transition in a seed is worth its time; where rates vary, more than this is true."""
