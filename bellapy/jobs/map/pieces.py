@@ -75,8 +75,8 @@ def _stands_near(codes, word, at, k):
 
 @njit_inner
 def _is_astray(anchors, first, end, y, layout, codes, k):
-    """Whether anchors before and behind anchor y lie on diagonals on the same side of its own, and its word stands near one of
-    theirs: in a tandem repeat two gaps, there and back, may lead through anchors of other units, and the best path goes
+    """Whether anchors before and behind anchor y lie on diagonals on the same side of its own, and its word stands near one
+    of theirs: in a tandem repeat two gaps, there and back, may lead through anchors of other units, and the best path goes
     straight on.
 
     first, end : of the chain's anchors.  codes : uint8, of the reference.  k : bases of an anchor.
