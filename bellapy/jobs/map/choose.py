@@ -95,6 +95,52 @@ def weigh(read, lengths, paths, scoring):
     return weights
 
 
+@njit
+def weigh_together(weights, read, chain, q_start, q_end, cut):
+    """Weights of alignments, (n,) int64, where those that one chain was cut into stand together: on the bases of an
+    alignment that they beat as a whole, each weighs as much as all.  So a read goes to the place that lacks a part of it, or
+    has it turned, and not to a copy of a repeat that fits worse from end to end.
+
+    weights, read, chain, q_start, q_end : (n,) int64, of alignments by read and chain; places on the read as given.
+    cut : what each further part costs.
+    """
+    n = len(weights)
+    together = weights.copy()
+    begin = 0
+    while begin < n:
+        end = begin + 1
+        while end < n and read[end] == read[begin]:
+            end += 1
+        first = begin
+        while first < end:
+            stop = first + 1
+            while stop < end and chain[stop] == chain[first]:
+                stop += 1
+            if stop - first > 1:
+                for a in range(begin, end):
+                    if chain[a] != chain[first]:
+                        _raise_parts(together, weights, first, stop, q_start, q_end, a, cut)
+            first = stop
+        begin = end
+    return together
+
+
+@njit_inner
+def _raise_parts(together, weights, first, stop, q_start, q_end, a, cut):
+    """Let the parts first to stop of a chain that lie mostly on the bases of alignment a weigh as much as all of these, in
+    `together`, if that is more than a does.  All else as in `weigh_together`.
+    """
+    total, n = np.int64(0), 0
+    for p in range(first, stop):
+        if 2 * overlap_of(q_start[p], q_end[p], q_start[a], q_end[a]) > q_end[p] - q_start[p]:
+            total, n = total + weights[p] - cut * (n > 0), n + 1
+    if n < 2 or total <= weights[a]:
+        return
+    for p in range(first, stop):
+        if 2 * overlap_of(q_start[p], q_end[p], q_start[a], q_end[a]) > q_end[p] - q_start[p]:
+            together[p] = max(together[p], total)
+
+
 @njit_inner
 def _quality(weight, rival_weight, n_rivals, chain_score, rival_chain, n_anchors, identity, unique, match):
     """Mapping quality by minimap2's formula, on the weights of alignments (Li 2018, section 2.4, and its later changes).

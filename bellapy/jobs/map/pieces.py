@@ -15,6 +15,7 @@ from bellapy.seeding.anchors import place_of, query_of
 MIN_PIECE = 200  # bases of an inner piece, on read and reference
 OFF, WITHIN = 2, 500  # diagonals between an anchor that is astray and those on either side, in so many query bases
 DRIFT = 2  # bases by which indels may move a word from the diagonal of anchors near by
+LONGEST_GAP = 5000  # bases between anchors, on read and reference, that are aligned
 LONGEST_PIECE = 2000  # query bases, from which on any anchor will do
 TILE = 1000  # query bases of an end that are aligned at a time
 TILE_SLACK = 8  # the target of a tile is longer by this part of it
@@ -95,47 +96,79 @@ def _is_astray(anchors, first, end, y, layout, codes, k):
     return same and both > 0
 
 
+@njit_inner
+def _breaks_off(anchors, y, layout):
+    """Whether an alignment ends at anchor y - 1, and another one begins at anchor y, as too much lies between them."""
+    q_gap = query_of(anchors[y], layout) - query_of(anchors[y - 1], layout)
+    return q_gap > LONGEST_GAP and place_of(anchors[y], layout) - place_of(anchors[y - 1], layout) > LONGEST_GAP
+
+
+@njit_inner
+def _begin_part(ends, spans, a, at, place, left):
+    """Write the beginning of alignment a to `ends` and `spans`, as `cut_chains` returns them.
+
+    at : where its read begins in the codes.  place : on the read and in the reference's codes.  left : bases before it.
+    """
+    spans[0, a], spans[2, a] = at + place[0], place[1]
+    ends[0, 2 * a], ends[1, 2 * a], ends[2, 2 * a] = a, at + place[0] - 1, place[1] - 1
+    ends[3, 2 * a], ends[4, 2 * a], ends[5, 2 * a] = left[0], left[1], -1
+
+
+@njit_inner
+def _end_part(ends, spans, a, at, place, left):
+    """Write the end of alignment a.  left : bases behind it.  All else as in `_begin_part`."""
+    spans[1, a], spans[3, a] = at + place[0], place[1]
+    ends[0, 2 * a + 1], ends[1, 2 * a + 1], ends[2, 2 * a + 1] = a, at + place[0], place[1]
+    ends[3, 2 * a + 1], ends[4, 2 * a + 1], ends[5, 2 * a + 1] = left[0], left[1], 1
+
+
 @njit
 def cut_chains(chains, anchors, kept, layout, k, read_at, lengths, starts, sequence_lengths, codes):
-    """Inner pieces and ends of the alignments of the chains `kept`.
+    """Inner pieces and ends of the alignments of the chains `kept`: one of each, or several where long gaps break it off.
 
     chains : Chains; anchors : uint64, theirs; layout : their Layout; k : bases of an anchor.  lengths : (n_reads,) int64.
     read_at : (n_reads,) int64, where each read begins in the reads' codes, followed by its reverse complement.
     starts, sequence_lengths : of the reference's sequences.  codes : uint8, of the reference.
 
-    Returns the columns of Pieces and the alignment of each (7, n), those of Ends (6, 2 n), and for each alignment the places
-    where its inner part begins and ends, in the codes of reads and of the reference (4, n).
+    Returns the columns of Pieces and the alignment of each (7, n), those of Ends (6, 2 n), for each alignment the places
+    where its inner part begins and ends, in the codes of reads and of the reference (4, n), and its chain (n,).
     """
-    most = 0
+    most, n_parts = 0, len(kept)
     for x in kept:
         most += chains.n_anchors[x]
+        for y in range(chains.first[x] + 1, chains.first[x] + chains.n_anchors[x]):
+            n_parts += _breaks_off(anchors, y, layout)
     inner, n = np.empty((7, most), np.int64), 0
-    ends, spans = np.empty((6, 2 * len(kept)), np.int64), np.empty((4, len(kept)), np.int64)
-    half = k // 2
-    for a in range(len(kept)):
-        x = kept[a]
-        read, first, count = chains.read[x], chains.first[x], chains.n_anchors[x]
+    ends, spans, whose = np.empty((6, 2 * n_parts), np.int64), np.empty((4, n_parts), np.int64), np.empty(n_parts, np.int64)
+    half, a = k // 2, 0
+    for x in kept:
+        read, first, end = chains.read[x], chains.first[x], chains.first[x] + chains.n_anchors[x]
         at = read_at[read] + chains.strand[x] * lengths[read]
         q, t = query_of(anchors[first], layout) + half, place_of(anchors[first], layout) + half
         sequence = np.searchsorted(starts, t, side="right") - 1
-        left, right = starts[sequence], starts[sequence] + sequence_lengths[sequence]
-        spans[0, a], spans[2, a] = at + q, t
-        ends[0, 2 * a], ends[1, 2 * a], ends[2, 2 * a] = a, at + q - 1, t - 1
-        ends[3, 2 * a], ends[4, 2 * a], ends[5, 2 * a] = q, t - left, -1
-        for y in range(first + 1, first + count):
+        t_left, t_right = t - starts[sequence], starts[sequence] + sequence_lengths[sequence]
+        _begin_part(ends, spans, a, at, (q, t), (q, t_left))
+        for y in range(first + 1, end):
             q_next, t_next = query_of(anchors[y], layout) + half, place_of(anchors[y], layout) + half
+            is_last = y == end - 1 or _breaks_off(anchors, y + 1, layout)
             is_long = q_next - q >= MIN_PIECE and t_next - t >= MIN_PIECE
+            if _breaks_off(anchors, y, layout):
+                each = (q_next - q) // 2, (t_next - t) // 2  # so that they do not meet
+                _end_part(ends, spans, a, at, (q, t), each)
+                whose[a], a = x, a + 1
+                _begin_part(ends, spans, a, at, (q_next, t_next), each)
+                q, t = q_next, t_next
+                continue
             if is_long and q_next - q < LONGEST_PIECE:
-                is_long = not _is_astray(anchors, first, first + count, y, layout, codes, k)
-            if is_long or y == first + count - 1:
+                is_long = not _is_astray(anchors, first, end, y, layout, codes, k)
+            if is_long or is_last:
                 inner[0, n], inner[1, n], inner[2, n], inner[3, n] = at + q, q_next - q, t, t_next - t
                 inner[4, n], inner[5, n], inner[6, n] = 1, GLOBAL, a
                 n += 1
                 q, t = q_next, t_next
-        spans[1, a], spans[3, a] = at + q, t
-        ends[0, 2 * a + 1], ends[1, 2 * a + 1], ends[2, 2 * a + 1] = a, at + q, t
-        ends[3, 2 * a + 1], ends[4, 2 * a + 1], ends[5, 2 * a + 1] = lengths[read] - q, right - t, 1
-    return inner[:, :n].copy(), ends, spans
+        _end_part(ends, spans, a, at, (q, t), (lengths[read] - q, t_right - t))
+        whose[a], a = x, a + 1
+    return inner[:, :n].copy(), ends, spans, whose
 
 
 def do_steps(steps: Steps[Result], align: Callable[[Pieces], Solved]) -> Result:

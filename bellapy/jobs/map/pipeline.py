@@ -15,18 +15,18 @@ from bellapy.engines.affine.rule import ordered
 from bellapy.io.fastx import Records
 from bellapy.jobs.map.bases import pack_both_ways
 from bellapy.jobs.map.batches import halves, part_of
-from bellapy.jobs.map.choose import DROPPED, PRIMARY, SUPPLEMENTARY, Placed, choose, weigh
+from bellapy.jobs.map.choose import DROPPED, PRIMARY, SUPPLEMENTARY, Placed, choose, weigh, weigh_together
 from bellapy.jobs.map.circles import Crossed, Target, cut_at_origins, fold, linear, longest_sure, to_circles, without_images
+from bellapy.jobs.map.far import Found, join_far, merge_chains
 from bellapy.jobs.map.join import Paths, error_rates, join_strokes, merge_paths, stray
 from bellapy.jobs.map.pieces import Steps, align_chains, cut_chains, do_steps
-from bellapy.jobs.map.select import NONE, lie_apart, select_chains, still_open
+from bellapy.jobs.map.select import NONE, select_chains, still_open
 from bellapy.params import HIFI_ERRORS, HQ_ERRORS, ONT_ERRORS, AffineScoring, MapParams
 from bellapy.records.bases import ENCODE
 from bellapy.seeding.anchors import Layout, find_anchors, layout_for
 from bellapy.seeding.chain import ChainRule, Chains, find_chains, penalties
 from bellapy.seeding.index import Index
 
-LEFT_OVER = 1000  # bases of a read outside its best chain from which on far joins are tried
 SHORT_BEYOND = 5  # bases beyond one anchor that a chain needs where a read has no other
 SAMPLE_PIECES = 512
 SAMPLE_READS, SAMPLE_PART = 200, 50  # reads that are learnt from, and how many of them a thread takes at a time
@@ -102,10 +102,6 @@ class Mapped(NamedTuple):
     paths: Paths | None
     scoring: AffineScoring
     crossed: Crossed = Crossed()
-
-
-Found = tuple[Chains, np.ndarray]
-"""Chains and their anchors."""
 
 
 class Mapper:
@@ -203,11 +199,11 @@ class Mapper:
 
     def _align(self, reads: Reads, chains: Chains, anchors: np.ndarray, some: np.ndarray) -> Steps[Paths]:
         """The alignments of some chains, (n,) int64 ascending; `source` of a path is its chain."""
-        inner, ends, spans = self._cut(reads, chains, anchors, some)
+        inner, ends, spans, whose = self._cut(reads, chains, anchors, some)
         codes, target = reads.codes, self.target.codes
         strokes = yield from align_chains(inner, ends, spans)
         rows, runs = join_strokes(codes, target, strokes, spans, self.scoring, self.params.zdrop, self.params.end_bonus)
-        return Paths._make([some[rows[0]], *rows[1:], runs])
+        return Paths._make([whose[rows[0]], *rows[1:], runs])
 
     def _inner_pieces(self, records: Records) -> tuple[np.ndarray, np.ndarray]:
         """The codes of some reads, and the columns of their inner pieces of which no side is empty."""
@@ -259,39 +255,20 @@ class Mapper:
         return chains, chained
 
     def join_far(self, chains: Chains, chained: np.ndarray, reads: Reads) -> Found:
-        """Chain again, over longer gaps, the reads whose best chain leaves much of them.
-
-        Only chains on parts of their own: in a satellite, anchors of other copies would hide those of the same place.
-        """
-        first = np.flatnonzero(np.diff(chains.read, prepend=-1))
-        several = np.diff(first, append=len(chains.read)) > 1
-        left = reads.lengths[chains.read[first]] - (chains.q_end[first] - chains.q_start[first])
-        again = np.zeros(len(reads.lengths), bool)
-        again[chains.read[first[several & (left > LEFT_OVER)]]] = True
-        apart = lie_apart(chains, reads.lengths, again)
-        some = chained[np.repeat(apart, chains.n_anchors)]
-        return self._chain_again(chains, chained, some, ~apart, self._far, reads.layout)
+        """Join chains over longer gaps."""
+        k, starts = self.index.k, self.target.starts
+        return join_far(chains, chained, reads.layout, k, reads.lengths, self._far, self.costs, starts)
 
     def try_harder(self, chains: Chains, chained: np.ndarray, anchors: np.ndarray, reads: Reads) -> Found:
         """Accept shorter chains for reads that have none, whose anchors are given; their alignments will decide."""
-        others = np.ones(len(chains.read), bool)
-        return self._chain_again(chains, chained, anchors, others, self._short, reads.layout)
-
-    def _chain_again(
-        self, chains: Chains, chained: np.ndarray, some: np.ndarray, stay: np.ndarray, rule: ChainRule, layout: Layout
-    ) -> Found:
-        """The chains that `stay`, (n_chains,) bool, and those of the anchors `some` by another rule."""
-        if not len(some):
+        if not len(anchors):
             return chains, chained
         index = self.index
-        new, its_anchors = find_chains(np.sort(some), layout, index.k, rule, self.costs, self.target.starts)
-        both = [np.concatenate([a[stay], b]) for a, b in zip(chains, new, strict=True)]
-        both[-1][stay.sum() :] += len(chained)
-        order = np.lexsort((-both[2], both[0]))
-        return Chains(*(column[order] for column in both)), np.concatenate([chained, its_anchors])
+        found = find_chains(np.sort(anchors), reads.layout, index.k, self._short, self.costs, self.target.starts)
+        return merge_chains(chains, chained, np.ones(len(chains.read), bool), *found)
 
     def _cut(self, reads: Reads, chains: Chains, anchors: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Pieces, ends and spans of the chains `kept`, as cut_chains gives them."""
+        """Pieces, ends, spans and chains of the alignments of the chains `kept`, as cut_chains gives them."""
         return cut_chains(
             chains, anchors, kept, reads.layout, self.index.k, reads.at, reads.lengths, self.target.starts,
             self.target.lengths, self.target.codes,
@@ -299,13 +276,14 @@ class Mapper:
 
     def _choose(self, reads: Reads, chains: Chains, rival_chain: np.ndarray, paths: Paths) -> Hits:
         """The alignments to write; paths : in the order of their chains."""
-        weight = weigh(chains.read[paths.source], reads.lengths, paths, self.scoring)
-        order = np.lexsort((np.arange(len(weight)), -paths.score, -weight, chains.read[paths.source]))
-        paths = Paths._make([*(column[order] for column in paths[:-1]), paths.runs])
-        chain = paths.source
-        read, strand = chains.read[chain], chains.strand[chain]
+        read, strand = chains.read[paths.source], chains.strand[paths.source]
         base = reads.at[read] + strand * reads.lengths[read]
         q_start, q_end = _on_read(paths.q_start - base, paths.q_end - base, strand, reads.lengths[read])
+        weight = weigh(read, reads.lengths, paths, self.scoring)
+        weight = weigh_together(weight, read, paths.source, q_start, q_end, self.params.zdrop // 2)
+        order = np.lexsort((np.arange(len(weight)), -paths.score, -weight, read))
+        paths = Paths._make([*(column[order] for column in paths[:-1]), paths.runs])
+        read, strand, q_start, q_end, chain = read[order], strand[order], q_start[order], q_end[order], paths.source
         columns = paths.n_matches + paths.n_mismatches + paths.n_gap_bases
         t_start, t_end = paths.t_start, paths.t_end
         if self.target.has_circles:  # so that those which end alike are seen, whatever the turn

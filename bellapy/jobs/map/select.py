@@ -48,33 +48,6 @@ def _bases_in_gaps(chains, anchors, layout, parent, begin, end):
 
 
 @njit
-def lie_apart(chains, lengths, some):
-    """Which chains lie on other parts of their read than the better ones: they share at most half of theirs with each of
-    those that do so; (n_chains,) bool, False in other reads than `some`, (n_reads,) bool.
-
-    chains : Chains.  lengths : (n_reads,) int64.
-    """
-    apart = np.zeros(len(chains.read), np.bool_)
-    parts, n = np.empty((len(chains.read), 2), np.int64), 0
-    for x in range(len(chains.read)):
-        read = chains.read[x]
-        if x == 0 or read != chains.read[x - 1]:
-            n = 0
-        if not some[read]:
-            continue
-        begin, end = forward_interval(chains.strand[x], chains.q_start[x], chains.q_end[x], lengths[read])
-        apart[x] = True
-        for y in range(n):
-            if 2 * overlap_of(begin, end, parts[y, 0], parts[y, 1]) > end - begin:
-                apart[x] = False
-                break
-        if apart[x]:
-            parts[n, 0], parts[n, 1] = begin, end
-            n += 1
-    return apart
-
-
-@njit
 def select_chains(chains, anchors, layout, lengths, rule):
     """Chains to align, and the best score of a chain that covers the same part of the read.
 

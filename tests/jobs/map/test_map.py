@@ -26,11 +26,9 @@ from bellapy.jobs.map import rounds
 from bellapy.jobs.map.bases import pack_both_ways
 from bellapy.jobs.map.batches import batches
 from bellapy.jobs.map.pipeline import Mapper
-from bellapy.jobs.map.select import lie_apart
 from bellapy.params import AffineScoring, map_preset
 from bellapy.records.bases import ENCODE
 from bellapy.seeding.anchors import MOST_PER_BASE, RESCUE_SPAN, find_anchors, layout_for
-from bellapy.seeding.chain import Chains
 from bellapy.seeding.index import build_index
 
 SCORES = AffineScoring()
@@ -658,24 +656,6 @@ def test_noisy_reads_go_straight_through_units_that_differ(world, size):
     with pysam.AlignmentFile(str(world.folder / "units.sam")) as file:
         gaps = {record.query_name: max(n for op, n in record.cigartuples if op in (1, 2)) for record in file}
     assert len(gaps) == 150 and {name: gap for name, gap in gaps.items() if gap > 10} == {}
-
-
-def test_chains_that_lie_apart_are_those_of_the_definition():
-    rng = np.random.default_rng(4)
-    lengths = np.full(6, 100)
-    read, strand = np.sort(rng.integers(0, 6, 120)), rng.integers(0, 2, 120)
-    begin = rng.integers(0, 90, 120)
-    end = np.minimum(100, begin + rng.integers(1, 40, 120))
-    none = np.zeros(120, np.int64)
-    chains = Chains(read, strand, none, none, begin, end, none, none, none)
-    some = np.array([True, True, False, True, True, True])
-    parts, expected = {}, []
-    for of, backward, first, last in zip(read, strand, begin, end, strict=True):
-        part = set(range(100 - last, 100 - first) if backward else range(first, last))
-        expected.append(bool(some[of]) and all(2 * len(part & other) <= len(part) for other in parts.get(of, [])))
-        if expected[-1]:
-            parts.setdefault(of, []).append(part)
-    assert lie_apart(chains, lengths, some).tolist() == expected and 15 < sum(expected) < 80
 
 
 @pytest.mark.parametrize("seed", [1, 3])

@@ -48,7 +48,6 @@ FEW_PIECES = 1 if SIMULATED else 128
 """Of a batch: fewer are aligned on the CPU before a GPU has begun."""
 BOUNDED = "--max-memory leaves no room for the reads that a GPU needs at a time; the CPU does the work"
 CIRCLES = "reads on circles are mapped on the CPU"
-LOST = "reads whose chains a join over longer gaps has lost are mapped on the CPU"
 
 
 class Part(NamedTuple):
@@ -161,9 +160,6 @@ class _Round:
         if isinstance(part, Records):
             return mapper.map(part)
         chains, anchors = mapper.join_far(part.chains, part.anchors, part.reads)
-        if _number(chains) < _number(part.chains):
-            self._cards.leave(LOST, reads=len(part.records.names))
-            return mapper.map(part.records)
         return _Way(mapper, part, *mapper.try_harder(chains, anchors, part.lonely, part.reads))
 
     def _tried(self, waiting: list[_Way]) -> list[tuple[_Way, Tried | None]]:
@@ -251,11 +247,6 @@ def _joined(some: list[_Way]) -> Pieces:
     """The pieces that batches wait for, with places in the codes of all."""
     asked = [way.asked._replace(q_at=way.asked.q_at + way.part.begin) for way in some if way.asked is not None]
     return Pieces(*map(np.concatenate, zip(*asked, strict=True)))
-
-
-def _number(chains: Chains) -> int:
-    """Reads that have chains."""
-    return int(np.count_nonzero(np.diff(chains.read, prepend=-1)))
 
 
 def _packed(parts: list[Records], threads: int) -> tuple[np.ndarray, list[tuple[int, np.ndarray, np.ndarray]]]:
