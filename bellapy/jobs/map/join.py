@@ -150,7 +150,7 @@ def _keep(points, kept, part, worth, least):
 
 
 @njit_inner
-def _cut_points(query, target, q, t, runs, n, scoring, zdrop, bonus, points):
+def cut_points(query, target, q, t, runs, n, scoring, zdrop, bonus, points):
     """Where a path is to be cut: rows (run, pairs into it, run, pairs into it) of each part's beginning and end.
 
     A part ends at its best score when the path then falls by more than zdrop, and by what the gaps since cost that have led
@@ -251,7 +251,7 @@ def count_path(query, target, q, t, runs, first, n, scoring):
 def _copy_part(path, point, runs, n):
     """Copy a part of a path to runs, uint32, from n on, without gaps at its beginning and end.
 
-    path : (any,) uint32, the runs of all of it.  point : (4,) int64, as in `_cut_points`.
+    path : (any,) uint32, the runs of all of it.  point : (4,) int64, as in `cut_points`.
 
     Returns where the copied runs begin and end, and the query and target bases that were left out before them.
     """
@@ -270,6 +270,37 @@ def _copy_part(path, point, runs, n):
     return first, n, q, t
 
 
+@njit_inner
+def write_parts(query, target, whole, place, path, points, n_parts, to, scoring):
+    """Write parts of a path: rows, runs, and how many there are of both, are `to`.
+
+    query, target : codes.  whole : the alignment that they are of.  place : where it begins in both of these.
+    path : (any,) uint32, its runs.  points : (n_parts or more, 4) int64, as in `cut_points`.
+    to : (any, 12) int64, the columns of Paths; int64; (any,) uint32; int64.  scoring : AffineScoring.
+
+    Returns how many rows and runs there are then.
+    """
+    rows, n_rows, runs, n_runs = to
+    (q, t), at = place, 0
+    for p in range(n_parts):
+        while at < points[p, 0]:
+            operation, size = _unpack(path[at])
+            q_size, t_size = advance(operation, size)
+            q, t, at = q + q_size, t + t_size, at + 1
+        first, n_runs, q_out, t_out = _copy_part(path, points[p], runs, n_runs)
+        if n_runs == first:
+            continue
+        q_begin, t_begin = q + points[p, 1] + q_out, t + points[p, 1] + t_out
+        counted = count_path(query, target, q_begin, t_begin, runs, first, n_runs - first, scoring)
+        row = rows[n_rows]
+        row[0], row[1], row[2], row[3], row[4] = whole, q_begin, counted[5], t_begin, counted[6]
+        for x in range(5):
+            row[5 + x] = counted[x]
+        row[10], row[11] = first, n_runs - first
+        n_rows += 1
+    return n_rows, n_runs
+
+
 @njit
 def _copy_rows(rows, n, longer):
     """Make the first n of `longer` like those of `rows`, (any,) or (any, any) of one type."""
@@ -277,7 +308,7 @@ def _copy_rows(rows, n, longer):
 
 
 @njit
-def _with_room(array, n, more):
+def with_room(array, n, more):
     """The array, or where it has no room for `more` rows beyond the first n, a longer one that begins with these."""
     if n + more <= len(array):
         return array
@@ -292,7 +323,7 @@ def join_strokes(query, target, strokes, spans, scoring, zdrop, bonus):
 
     query, target : (any,) uint8, codes of reads and reference.  strokes : Strokes.
     spans : (4, n_alignments) int64, where each begins and ends in the codes of reads and of the reference.
-    scoring : AffineScoring.  zdrop, bonus : as in `_cut_points`.
+    scoring : AffineScoring.  zdrop, bonus : as in `cut_points`.
 
     Returns the columns of Paths, (12, n), and the runs.
     """
@@ -314,25 +345,9 @@ def join_strokes(query, target, strokes, spans, scoring, zdrop, bonus):
         n = _move_left(query, target, q, t, joined, n, path)
         if n == 0:
             continue
-        n_parts = _cut_points(query, target, q, t, path, n, scoring, zdrop, bonus, points)
-        rows, runs = _with_room(rows, n_rows, n_parts), _with_room(runs, n_runs, n + 2 * n_parts)
-        at = 0
-        for p in range(n_parts):
-            while at < points[p, 0]:
-                operation, size = _unpack(path[at])
-                q_size, t_size = advance(operation, size)
-                q, t, at = q + q_size, t + t_size, at + 1
-            first, n_runs, q_out, t_out = _copy_part(path, points[p], runs, n_runs)
-            if n_runs == first:
-                continue
-            q_begin, t_begin = q + points[p, 1] + q_out, t + points[p, 1] + t_out
-            counted = count_path(query, target, q_begin, t_begin, runs, first, n_runs - first, scoring)
-            row = rows[n_rows]
-            row[0], row[1], row[2], row[3], row[4] = a, q_begin, counted[5], t_begin, counted[6]
-            for x in range(5):
-                row[5 + x] = counted[x]
-            row[10], row[11] = first, n_runs - first
-            n_rows += 1
+        n_parts = cut_points(query, target, q, t, path, n, scoring, zdrop, bonus, points)
+        rows, runs = with_room(rows, n_rows, n_parts), with_room(runs, n_runs, n + 2 * n_parts)
+        n_rows, n_runs = write_parts(query, target, a, (q, t), path, points, n_parts, (rows, n_rows, runs, n_runs), scoring)
     return rows[:n_rows].T.copy(), runs[:n_runs]
 
 

@@ -18,6 +18,7 @@ from bellapy.jobs.map.batches import halves, part_of
 from bellapy.jobs.map.choose import DROPPED, PRIMARY, SUPPLEMENTARY, Placed, choose, weigh, weigh_together
 from bellapy.jobs.map.circles import Crossed, Target, cut_at_origins, fold, linear, longest_sure, to_circles, without_images
 from bellapy.jobs.map.far import Found, join_far, merge_chains
+from bellapy.jobs.map.inversions import find_inversions
 from bellapy.jobs.map.join import Paths, error_rates, join_strokes, merge_paths, stray
 from bellapy.jobs.map.pieces import Steps, align_chains, cut_chains, do_steps
 from bellapy.jobs.map.select import NONE, select_chains, still_open
@@ -188,6 +189,7 @@ class Mapper:
         left = guests[still_open(chains, guests, host, paths, reads.at, reads.lengths, self.select.mask)]
         if len(left):
             paths = merge_paths(paths, (yield from self._align(reads, chains, anchors, left)))
+        chains, rival_chain, paths = yield from self._turn(reads, chains, rival_chain, paths)
         hits = self._choose(reads, chains, rival_chain, paths)
         if not self.target.has_circles:
             return self._mapped(records, reads, hits, paths)
@@ -204,6 +206,24 @@ class Mapper:
         strokes = yield from align_chains(inner, ends, spans)
         rows, runs = join_strokes(codes, target, strokes, spans, self.scoring, self.params.zdrop, self.params.end_bonus)
         return Paths._make([whose[rows[0]], *rows[1:], runs])
+
+    def _turn(
+        self, reads: Reads, chains: Chains, rival: np.ndarray, paths: Paths
+    ) -> Steps[tuple[Chains, np.ndarray, Paths]]:
+        """Chains, their rivals and alignments with inversions: each has the chain around it, on the other strand."""
+        read, params, least = chains.read[paths.source], self.params, self.select.min_score
+        codes, mirror = (reads.codes, self.target.codes), 2 * (reads.at[read] + reads.lengths[read]) - 1
+        paths, turned = yield from find_inversions(
+            *codes, paths, mirror, self.scoring, params.zdrop, params.end_bonus, least
+        )
+        host = turned.source
+        others = Chains(*(column[host] for column in chains))
+        others = others._replace(strand=1 - others.strand)
+        both = Chains(*map(np.concatenate, zip(chains, others, strict=True)))
+        paths = merge_paths(paths, turned._replace(source=len(chains.read) + np.arange(len(host))))
+        order = np.argsort(both.read[paths.source], kind="stable")
+        paths = Paths._make([*(column[order] for column in paths[:-1]), paths.runs])
+        return both, np.concatenate([rival, rival[host]]), paths
 
     def _inner_pieces(self, records: Records) -> tuple[np.ndarray, np.ndarray]:
         """The codes of some reads, and the columns of their inner pieces of which no side is empty."""
@@ -275,7 +295,7 @@ class Mapper:
         )  # fmt: skip
 
     def _choose(self, reads: Reads, chains: Chains, rival_chain: np.ndarray, paths: Paths) -> Hits:
-        """The alignments to write; paths : in the order of their chains."""
+        """The alignments to write; paths : in the order of reads, then of chains."""
         read, strand = chains.read[paths.source], chains.strand[paths.source]
         base = reads.at[read] + strand * reads.lengths[read]
         q_start, q_end = _on_read(paths.q_start - base, paths.q_end - base, strand, reads.lengths[read])

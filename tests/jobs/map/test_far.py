@@ -1,7 +1,8 @@
-"""Chains that are joined over long gaps, alignments that break off there, and parts of a chain that stand together."""
+"""Reads of genomes with rearrangements: joined chains, alignments that break off, inversions, parts that stand together."""
 
 from __future__ import annotations
 
+import naive
 import numpy as np
 import pytest
 from cases import run
@@ -56,6 +57,31 @@ def test_an_alignment_breaks_off_where_much_lies_between_its_anchors(tmp_path, s
     assert len(lines) == n_lines and [lines[0][7], lines[-1][8]] == ["0", str(18_000 + size)]
     for before, after in zip(lines[:-1], lines[1:], strict=True):
         assert 0 <= int(after[2]) - int(before[3]) < 20 and 0 <= int(after[7]) - int(before[8]) < 20
+
+
+@pytest.mark.parametrize("errors, preset", [(0.01, "hifi"), (0.05, "hq"), (0.12, "ont")])
+def test_inversions_without_chains_have_lines_of_their_own(tmp_path, errors, preset):
+    """Of 300 bases each, in reads of both strands; random bases in their place have none."""
+    rng = np.random.default_rng(3)
+    reference, reads = random_bases(rng, 60_000), {}
+    for x in range(20):
+        start = 2000 * x
+        middle = naive.reverse_complement(reference[start + 3000 : start + 3300]) if x % 4 else random_bases(rng, 300)
+        read = mutate(rng, reference[start : start + 3000] + middle + reference[start + 3300 : start + 6000], errors)
+        reads[f"{start}:{x}"] = read if x % 2 else naive.reverse_complement(read)
+    (tmp_path / "reference.fa").write_text(f">r\n{reference}\n")
+    (tmp_path / "reads.fa").write_text("".join(f">{name}\n{read}\n" for name, read in reads.items()))
+    outcome = run("map", tmp_path / "reference.fa", tmp_path / "reads.fa", "-q", "--secondary", "no", "--preset", preset)
+    assert outcome.code == 0, outcome.err
+    turned = {}
+    for line in outcome.out.decode().splitlines():
+        name, _, _, _, strand, _, _, begin, end, _, _, quality, *_ = line.split("\t")
+        if (strand == "+") != bool(int(name.split(":")[1]) % 2):
+            turned.setdefault(name, []).append((int(begin) - int(name.split(":")[0]), int(end), int(quality)))
+    assert sorted(turned) == sorted(name for name in reads if int(name.split(":")[1]) % 4)
+    for name, lines in turned.items():
+        [(begin, end, quality)] = lines
+        assert abs(begin - 3000) < 20 and abs(end - int(name.split(":")[0]) - 3300) < 20 and quality > 30
 
 
 def test_leaders_are_those_of_the_definition():

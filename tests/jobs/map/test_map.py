@@ -692,7 +692,7 @@ def test_the_best_part_is_kept_however_low(world):
     assert abs(record.reference_start - 5000) <= 5 and abs(record.reference_end - 5090) <= 30
 
 
-@pytest.mark.parametrize("size", [1500, 4000])
+@pytest.mark.parametrize("size", [100, 200, 400, 1500, 4000, 6500])
 def test_an_inversion_has_a_line_of_its_own(world, size):
     one = world.sequences["one"]
     read = one[10_000:13_000] + naive.reverse_complement(one[13_000 : 13_000 + size]) + one[13_000 + size : 16_000 + size]
