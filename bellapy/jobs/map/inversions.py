@@ -15,12 +15,12 @@ from bellapy.compute.runs import length_of, operation_of
 from bellapy.engines.affine.pieces import Pieces
 from bellapy.engines.affine.rule import GLOBAL
 from bellapy.jobs.map.join import Paths, advance, cut_points, join_strokes, merge_paths, with_room, write_parts
-from bellapy.jobs.map.pieces import LONGEST_GAP, Steps, Strokes
+from bellapy.jobs.map.pieces import Steps, Strokes
 from bellapy.params import AffineScoring
 from bellapy.seeding.chain import overlap_of
 
 FALL_SHARE = 4  # of what a path is cut for, that it falls by at an inversion
-LEAST = 40  # bases of read and reference that an inversion has
+LEAST, MOST = 40, 2000  # bases of read and reference that are looked at: longer inversions have chains
 BETWEEN = -1  # in the place of a run: the bases lie between two paths
 
 
@@ -49,9 +49,9 @@ class Dips(NamedTuple):
 
 @njit_inner
 def _could_be(row):
-    """Whether the bases of a row of `_find_dips` are neither too few nor too many for an inversion."""
-    q_len, t_len = row[6] - row[5], row[8] - row[7]
-    return min(q_len, t_len) >= LEAST and max(q_len, t_len) <= LONGEST_GAP
+    """Whether a row of `_find_dips` has neither too few nor too many bases, and of read and reference not twice as many."""
+    fewer, more = min(row[6] - row[5], row[8] - row[7]), max(row[6] - row[5], row[8] - row[7])
+    return fewer >= LEAST and more <= min(MOST, 2 * fewer)
 
 
 @njit_inner
@@ -85,7 +85,7 @@ def _find_dips(query, target, paths, mirror, scoring, fall, bonus):
         n_parts = cut_points(
             query, target, paths.q_start[a], paths.t_start[a], runs, len(runs), scoring, fall, bonus, points
         )
-        rows = with_room(rows, n, n_parts)
+        rows = with_room(rows, n, n_parts + 1)
         if a > 0 and paths.source[a - 1] == paths.source[a]:
             row = rows[n]
             row[0], row[1], row[2], row[3], row[4] = a, BETWEEN, 0, 0, 0
