@@ -20,7 +20,7 @@ from pairs import lay_out, noisy
 
 from bellapy.engines.affine.batch_cpu import EXACT, Aligner
 from bellapy.engines.affine.rule import ordered
-from bellapy.jobs.map.pipeline import effort_from, rates_and_strays
+from bellapy.jobs.map.learn import effort_from, rates_and_strays
 from bellapy.params import map_preset
 
 KINDS = (0.15, "clr"), (0.15, "ont"), (0.05, "ont"), (0.003, "hifi")

@@ -16,7 +16,7 @@ import numpy as np
 from bellapy.compute.jit import njit, njit_inner
 from bellapy.compute.runs import PAIR, QUERY_ALONE, length_of, operation_of, pack_run
 from bellapy.errors import ParameterError
-from bellapy.jobs.map.join import advance, append_run, count_path
+from bellapy.jobs.map.join import advance, append_run, describe_path
 from bellapy.seeding.anchors import place_of, query_of, read_of, track_of
 from bellapy.seeding.index import Index
 
@@ -196,7 +196,7 @@ def fold(places: np.ndarray, target: Target) -> np.ndarray:
 
 @njit_inner
 def _close(query, codes, begin, runs, first, n, scoring, row):
-    """End a part of a path at its last pair, and describe it in a row, (12,) int64, of `cut_at_origins`.
+    """End a part of a path at its last pair, and describe it in a row, (13,) int64, of `cut_at_origins`.
 
     query, codes : (any,) uint8.  begin : its source, and where its first pair lies in both.  runs[first:n] : uint32.
     scoring : AffineScoring.
@@ -206,12 +206,7 @@ def _close(query, codes, begin, runs, first, n, scoring, row):
     while n > first and operation_of(runs[n - 1]) != PAIR:
         n -= 1
     if n > first:
-        source, q, t = begin
-        counted = count_path(query, codes, q, t, runs, first, n - first, scoring)
-        row[0], row[1], row[2], row[3], row[4] = source, q, counted[5], t, counted[6]
-        for c in range(5):
-            row[5 + c] = counted[c]
-        row[10], row[11] = first, n - first
+        describe_path(query, codes, begin, runs, first, n - first, scoring, row)
     return n
 
 
@@ -222,14 +217,14 @@ def cut_at_origins(query, target, paths, rows, sequences, scoring):
     query : (any,) uint8, codes of reads.  target : Target.  paths : Paths.  rows : (n,) int64, which paths.
     sequences : (2, n) int64, the sequence that each lies on and where it begins on that.  scoring : AffineScoring.
 
-    Returns columns (12, n_parts), as of `join_strokes`, in the codes of the index, with the place in `rows` as source; and
+    Returns columns (13, n_parts), as of `join_strokes`, in the codes of the index, with the place in `rows` as source; and
     the runs.
     """
     most = len(rows)
     for x in range(len(rows)):
         size = paths.t_end[rows[x]] - paths.t_start[rows[x]]
         most += size // max(np.int64(1), target.lengths[sequences[0, x]]) + 1
-    parts, n_parts = np.empty((most + 1, 12), np.int64), 0
+    parts, n_parts = np.empty((most + 1, 13), np.int64), 0
     runs, n_runs = np.empty(paths.n_runs[rows].sum() + 2 * most, np.uint32), 0
     for x in range(len(rows)):
         a, sequence = rows[x], sequences[0, x]

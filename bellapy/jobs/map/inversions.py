@@ -82,16 +82,16 @@ def _find_dips(query, target, paths, mirror, scoring, fall, bonus):
     rows, n = np.empty((64, 9), np.int64), 0
     for a in range(len(paths.source)):
         runs = paths.runs[paths.first[a] : paths.first[a] + paths.n_runs[a]]
-        n_parts = cut_points(
-            query, target, paths.q_start[a], paths.t_start[a], runs, len(runs), scoring, fall, bonus, points
-        )
+        place, n_parts = (paths.q_start[a], paths.t_start[a]), 0
+        if paths.fall[a] > fall:
+            n_parts, _ = cut_points(query, target, *place, runs, len(runs), scoring, fall, bonus, points)
         rows = with_room(rows, n, n_parts + 1)
         if a > 0 and paths.source[a - 1] == paths.source[a]:
             row = rows[n]
             row[0], row[1], row[2], row[3], row[4] = a, BETWEEN, 0, 0, 0
             row[5], row[6], row[7], row[8] = paths.q_end[a - 1], paths.q_start[a], paths.t_end[a - 1], paths.t_start[a]
             n += _could_be(row) and _is_new(paths, mirror[a], row)
-        q, t, at = paths.q_start[a], paths.t_start[a], 0
+        (q, t), at = place, 0
         for p in range(1, n_parts):
             row = rows[n]
             row[0], row[1], row[2], row[3], row[4] = a, points[p - 1, 2], points[p - 1, 3], points[p, 0], points[p, 1]
@@ -106,12 +106,12 @@ def _find_dips(query, target, paths, mirror, scoring, fall, bonus):
 
 @njit
 def _cut_out(query, target, paths, dips, scoring):
-    """The columns of Paths, (12, n) int64, and the runs, of what is left of paths (Paths) without the dips (Dips).
+    """The columns of Paths, (13, n) int64, and the runs, of what is left of paths (Paths) without the dips (Dips).
 
     query, target, scoring : as in `_find_dips`.
     """
     n_dips = len(dips.path)
-    rows, n_rows = np.empty((2 * n_dips, 12), np.int64), np.int64(0)
+    rows, n_rows = np.empty((2 * n_dips, 13), np.int64), np.int64(0)
     runs, n_runs = np.empty(0, np.uint32), np.int64(0)
     points, x = np.empty((n_dips + 1, 4), np.int64), 0
     while x < n_dips:

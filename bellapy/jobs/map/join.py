@@ -19,6 +19,7 @@ class Paths(NamedTuple):
     q_start, q_end, t_start, t_end : in the codes of reads and of the reference.
     score; n_matches : pairs of equal bases; n_mismatches; n_gap_bases; n_gaps : runs of gaps.
     first, n_runs : of the runs in `runs`, uint32, length << 4 | operation, along the reference.
+    fall : what the score falls below its best so far, at most; of all parts of an alignment, the most.
     """
 
     source: np.ndarray
@@ -33,6 +34,7 @@ class Paths(NamedTuple):
     n_gaps: np.ndarray
     first: np.ndarray
     n_runs: np.ndarray
+    fall: np.ndarray
     runs: np.ndarray
 
 
@@ -160,9 +162,9 @@ def cut_points(query, target, q, t, runs, n, scoring, zdrop, bonus, points):
     query, target, q, t : codes and the path's beginning in them, as in `_move_left`.  runs : (n or more,) uint32.
     scoring : AffineScoring.  points : (any, 4) int64, filled; the caller's.
 
-    Returns the number of parts.
+    Returns the number of parts, and what the score falls below its best before it is cut, at most.
     """
-    score = base = best = lowest = np.int64(0)
+    score = base = best = lowest = fall = np.int64(0)
     kept = (0, np.int64(0))
     begin_run = begin_in = end_run = end_in = low_run = low_in = 0
     shift = best_shift = np.int64(0)
@@ -182,6 +184,7 @@ def cut_points(query, target, q, t, runs, n, scoring, zdrop, bonus, points):
                     base, best, best_shift = score, score, shift
                     continue
             score -= cost
+            fall = max(fall, (best - score) * (not falling))
             if not falling and score - base < -bonus:
                 kept = _keep(points, kept, (begin_run, begin_in, end_run, end_in), best - base, half)
                 begin_run = end_run = x + 1
@@ -194,6 +197,7 @@ def cut_points(query, target, q, t, runs, n, scoring, zdrop, bonus, points):
             if falling and score < lowest:
                 lowest, low_run, low_in = score, x, b
             score += gained
+            fall = max(fall, (best - score) * (not falling))
             if falling:
                 if score - lowest > half:
                     begin_run, begin_in, end_run, end_in = low_run, low_in, x, b + 1
@@ -218,7 +222,7 @@ def cut_points(query, target, q, t, runs, n, scoring, zdrop, bonus, points):
         if best - score <= bonus:
             end_run, end_in = n - 1, length_of(runs[n - 1])
         kept = _keep(points, kept, (begin_run, begin_in, end_run, end_in), best - base, np.int64(0))
-    return kept[0] + (kept[1] > 0)
+    return kept[0] + (kept[1] > 0), fall
 
 
 @njit_inner
@@ -271,12 +275,26 @@ def _copy_part(path, point, runs, n):
 
 
 @njit_inner
+def describe_path(query, target, begin, runs, first, n, scoring, row):
+    """Write the columns of Paths of a path to a row, (13,) int64, all but `fall`.
+
+    begin : its source, and where its first pair lies in both codes.  All else as in `count_path`.
+    """
+    source, q, t = begin
+    counted = count_path(query, target, q, t, runs, first, n, scoring)
+    row[0], row[1], row[2], row[3], row[4] = source, q, counted[5], t, counted[6]
+    for x in range(5):
+        row[5 + x] = counted[x]
+    row[10], row[11], row[12] = first, n, 0
+
+
+@njit_inner
 def write_parts(query, target, whole, place, path, points, n_parts, to, scoring):
     """Write parts of a path: rows, runs, and how many there are of both, are `to`.
 
     query, target : codes.  whole : the alignment that they are of.  place : where it begins in both of these.
     path : (any,) uint32, its runs.  points : (n_parts or more, 4) int64, as in `cut_points`.
-    to : (any, 12) int64, the columns of Paths; int64; (any,) uint32; int64.  scoring : AffineScoring.
+    to : (any, 13) int64, the columns of Paths; int64; (any,) uint32; int64.  scoring : AffineScoring.
 
     Returns how many rows and runs there are then.
     """
@@ -288,16 +306,10 @@ def write_parts(query, target, whole, place, path, points, n_parts, to, scoring)
             q_size, t_size = advance(operation, size)
             q, t, at = q + q_size, t + t_size, at + 1
         first, n_runs, q_out, t_out = _copy_part(path, points[p], runs, n_runs)
-        if n_runs == first:
-            continue
-        q_begin, t_begin = q + points[p, 1] + q_out, t + points[p, 1] + t_out
-        counted = count_path(query, target, q_begin, t_begin, runs, first, n_runs - first, scoring)
-        row = rows[n_rows]
-        row[0], row[1], row[2], row[3], row[4] = whole, q_begin, counted[5], t_begin, counted[6]
-        for x in range(5):
-            row[5 + x] = counted[x]
-        row[10], row[11] = first, n_runs - first
-        n_rows += 1
+        if n_runs > first:
+            begin = (whole, q + points[p, 1] + q_out, t + points[p, 1] + t_out)
+            describe_path(query, target, begin, runs, first, n_runs - first, scoring, rows[n_rows])
+            n_rows += 1
     return n_rows, n_runs
 
 
@@ -325,7 +337,7 @@ def join_strokes(query, target, strokes, spans, scoring, zdrop, bonus):
     spans : (4, n_alignments) int64, where each begins and ends in the codes of reads and of the reference.
     scoring : AffineScoring.  zdrop, bonus : as in `cut_points`.
 
-    Returns the columns of Paths, (12, n), and the runs.
+    Returns the columns of Paths, (13, n), and the runs.
     """
     n_alignments = spans.shape[1]
     longest = 2
@@ -333,7 +345,7 @@ def join_strokes(query, target, strokes, spans, scoring, zdrop, bonus):
         longest = max(longest, spans[1, a] - spans[0, a] + spans[3, a] - spans[2, a] + 4)
     joined, path = np.empty(longest, np.uint32), np.empty(longest, np.uint32)
     points = np.empty((longest // max(1, zdrop // (4 * scoring.match)) + 4, 4), np.int64)  # each rises by a half of zdrop
-    rows, n_rows = np.empty((max(16, 2 * n_alignments), 12), np.int64), np.int64(0)
+    rows, n_rows = np.empty((max(16, 2 * n_alignments), 13), np.int64), np.int64(0)
     runs = np.empty(max(1024, strokes.counts.sum() + 2 * len(strokes.counts)), np.uint32)
     n_runs, s = np.int64(0), 0
     for a in range(n_alignments):
@@ -345,9 +357,12 @@ def join_strokes(query, target, strokes, spans, scoring, zdrop, bonus):
         n = _move_left(query, target, q, t, joined, n, path)
         if n == 0:
             continue
-        n_parts = cut_points(query, target, q, t, path, n, scoring, zdrop, bonus, points)
+        n_parts, fall = cut_points(query, target, q, t, path, n, scoring, zdrop, bonus, points)
         rows, runs = with_room(rows, n_rows, n_parts), with_room(runs, n_runs, n + 2 * n_parts)
-        n_rows, n_runs = write_parts(query, target, a, (q, t), path, points, n_parts, (rows, n_rows, runs, n_runs), scoring)
+        begin, to = n_rows, (rows, n_rows, runs, n_runs)
+        n_rows, n_runs = write_parts(query, target, a, (q, t), path, points, n_parts, to, scoring)
+        for x in range(begin, n_rows):
+            rows[x, 12] = fall
     return rows[:n_rows].T.copy(), runs[:n_runs]
 
 
@@ -357,35 +372,3 @@ def merge_paths(one: Paths, other: Paths) -> Paths:
     columns = [np.concatenate(both) for both in zip(one, other, strict=True)]
     order = np.argsort(columns[0], kind="stable")
     return Paths._make([*(column[order] for column in columns[:-1]), columns[-1]])
-
-
-@njit
-def stray(runs, starts, counts):
-    """How many diagonals the path of each solved piece leaves those between its corners, (n,) int64.
-
-    runs, starts, counts : of Solved.
-    """
-    found = np.zeros(len(counts), np.int64)
-    for p in range(len(counts)):
-        shift = lowest = highest = np.int64(0)
-        for x in range(starts[p], starts[p] + counts[p]):
-            operation, size = _unpack(runs[x])
-            q_size, t_size = advance(operation, size)
-            shift += t_size - q_size
-            lowest, highest = min(lowest, shift), max(highest, shift)
-        found[p] = max(min(0, shift) - lowest, highest - max(0, shift))
-    return found
-
-
-@njit
-def error_rates(query, target, pieces, solved, scoring):
-    """Mismatches and gap bases of all columns of each solved piece that runs forward, (n,) float64.
-
-    query, target : (any,) uint8, codes of reads and reference.  pieces : Pieces.  solved : Solved.  scoring : AffineScoring.
-    """
-    rates = np.zeros(len(solved.counts))
-    for p in range(len(rates)):
-        runs = solved.runs[solved.starts[p] : solved.starts[p] + solved.counts[p]][::-1].copy()
-        counted = count_path(query, target, pieces.q_at[p], pieces.t_at[p], runs, 0, len(runs), scoring)
-        rates[p] = (counted[2] + counted[3]) / max(np.int64(1), counted[1] + counted[2] + counted[3])
-    return rates

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellapy.compute.threads import map_threads
-from bellapy.engines.affine.batch_cpu import NEAR, Aligner, Effort, Tried
+from bellapy.engines.affine.batch_cpu import Aligner, Effort, Tried
 from bellapy.engines.affine.pieces import Pieces, Solved
 from bellapy.engines.affine.rule import ordered
 from bellapy.io.fastx import Records
@@ -19,7 +19,8 @@ from bellapy.jobs.map.choose import DROPPED, PRIMARY, SUPPLEMENTARY, Placed, cho
 from bellapy.jobs.map.circles import Crossed, Target, cut_at_origins, fold, linear, longest_sure, to_circles, without_images
 from bellapy.jobs.map.far import Found, join_far, merge_chains
 from bellapy.jobs.map.inversions import find_inversions
-from bellapy.jobs.map.join import Paths, error_rates, join_strokes, merge_paths, stray
+from bellapy.jobs.map.join import Paths, join_strokes, merge_paths
+from bellapy.jobs.map.learn import effort_from, error_rates, rates_and_strays
 from bellapy.jobs.map.pieces import Steps, align_chains, cut_chains, do_steps
 from bellapy.jobs.map.select import NONE, select_chains, still_open
 from bellapy.params import HIFI_ERRORS, HQ_ERRORS, ONT_ERRORS, AffineScoring, MapParams
@@ -31,8 +32,6 @@ from bellapy.seeding.index import Index
 SHORT_BEYOND = 5  # bases beyond one anchor that a chain needs where a read has no other
 SAMPLE_PIECES = 512
 SAMPLE_READS, SAMPLE_PART = 200, 50  # reads that are learnt from, and how many of them a thread takes at a time
-MARGIN_QUANTILE = 0.75  # of the diagonals that sure pieces stray: the first band is wide enough for so many
-FLOOR_QUANTILE = 0.01  # of the scores of sure pieces: below it, a band is proved or widened
 
 
 class Hits(NamedTuple):
@@ -368,17 +367,6 @@ class Mapper:
             columns,
         )  # fmt: skip
         return hits.take(kind != DROPPED)
-
-
-def rates_and_strays(pieces: Pieces, solved: Solved) -> tuple[np.ndarray, np.ndarray]:
-    """Of pieces solved without doubt the scores per 1,000 bases, and the diagonals that paths stray, (n,) int64 both."""
-    return 1000 * solved.score // np.minimum(pieces.q_len, pieces.t_len), stray(solved.runs, solved.starts, solved.counts)
-
-
-def effort_from(rates: np.ndarray, strays: np.ndarray, effort: Effort) -> Effort:
-    """The effort that is enough for pieces like those that `rates_and_strays` tells of; zdrop and bonus stay."""
-    margin = int(np.quantile(strays, MARGIN_QUANTILE)) + 2 * NEAR
-    return effort._replace(floor=int(np.quantile(rates, FLOOR_QUANTILE)), margin=margin)
 
 
 def _on_read(start: np.ndarray, end: np.ndarray, strand: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -257,7 +257,7 @@ def test_parts_hold_the_pairs_of_the_whole(seed):
         np.array([turn, turn + t_size + 50]), np.array([0, 0]), np.array([1]),
     )  # fmt: skip
     packed = np.array([pack_run(*one) for one in runs], np.uint32)
-    columns = [0, 5, 5 + q_size, turn + begin, turn + begin + t_size, 0, 0, 0, 0, 0, 0, len(runs)]
+    columns = [0, 5, 5 + q_size, turn + begin, turn + begin + t_size, 0, 0, 0, 0, 0, 0, len(runs), 0]
     paths = Paths(*(np.array([value]) for value in columns), runs=packed)
     rows, its_runs = cut_at_origins(query, target, paths, np.array([0]), np.array([[0], [begin]]), AffineScoring())
     parts = Paths(*rows, runs=its_runs)
