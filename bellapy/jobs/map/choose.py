@@ -126,18 +126,24 @@ def weigh_together(weights, read, chain, q_start, q_end, cut):
 
 
 @njit_inner
+def _lies_on(p, a, q_start, q_end):
+    """Whether alignment p lies mostly on the bases of alignment a.  q_start, q_end : as in `weigh_together`."""
+    return 2 * overlap_of(q_start[p], q_end[p], q_start[a], q_end[a]) > q_end[p] - q_start[p]
+
+
+@njit_inner
 def _raise_parts(together, weights, first, stop, q_start, q_end, a, cut):
     """Let the parts first to stop of a chain that lie mostly on the bases of alignment a weigh as much as all of these, in
     `together`, if that is more than a does.  All else as in `weigh_together`.
     """
     total, n = np.int64(0), 0
     for p in range(first, stop):
-        if 2 * overlap_of(q_start[p], q_end[p], q_start[a], q_end[a]) > q_end[p] - q_start[p]:
+        if _lies_on(p, a, q_start, q_end):
             total, n = total + weights[p] - cut * (n > 0), n + 1
     if n < 2 or total <= weights[a]:
         return
     for p in range(first, stop):
-        if 2 * overlap_of(q_start[p], q_end[p], q_start[a], q_end[a]) > q_end[p] - q_start[p]:
+        if _lies_on(p, a, q_start, q_end):
             together[p] = max(together[p], total)
 
 

@@ -216,6 +216,8 @@ class Mapper:
             *codes, paths, mirror, self.scoring, params.zdrop, params.end_bonus, least
         )
         host = turned.source
+        if not len(host):
+            return chains, rival, paths
         others = Chains(*(column[host] for column in chains))
         others = others._replace(strand=1 - others.strand)
         both = Chains(*map(np.concatenate, zip(chains, others, strict=True)))

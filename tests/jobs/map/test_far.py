@@ -33,6 +33,18 @@ def satellite(rng, n_units: int, apart: float) -> str:
     return "".join(mutate(rng, unit, apart) for _ in range(n_units))
 
 
+@pytest.mark.parametrize("seed", [1, 3])
+def test_a_contig_goes_straight_through_a_satellite(tmp_path, seed):
+    """The chains of other copies, a unit of 2 kb off, are far more than those of the same place."""
+    rng = np.random.default_rng(seed)
+    array = satellite(rng, 60, 0.015)
+    sequence = random_bases(rng, 5000) + array + random_bases(rng, 5000)
+    contig = mutate(rng, sequence[:40_000] + random_bases(rng, 1500) + sequence[40_000:], 0.005)
+    [line] = paf_of(tmp_path, sequence, contig, "--preset", "asm5")
+    [distance] = (int(tag[5:]) for tag in line[12:] if tag.startswith("NM:i:"))
+    assert int(line[3]) - int(line[2]) > 0.999 * len(contig) and distance < 1500 + 0.006 * len(contig)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_read_that_lacks_a_part_of_a_satellite_goes_to_its_place_on_both_sides(tmp_path, seed):
     """All along the read a chain of another copy is longer than the two of the right place."""

@@ -658,25 +658,6 @@ def test_noisy_reads_go_straight_through_units_that_differ(world, size):
     assert len(gaps) == 150 and {name: gap for name, gap in gaps.items() if gap > 10} == {}
 
 
-@pytest.mark.parametrize("seed", [1, 3])
-def test_a_contig_goes_straight_through_a_satellite(world, seed):
-    """The chains of other copies, a unit of 2 kb off, are far more than those of the same place."""
-    rng = np.random.default_rng(seed)
-    monomer = random_bases(rng, 171)
-    unit = "".join(mutate(rng, monomer, 0.2) for _ in range(12))
-    array = "".join(mutate(rng, unit, 0.015) for _ in range(60))
-    sequence = random_bases(rng, 5000) + array + random_bases(rng, 5000)
-    contig = mutate(rng, sequence[:40_000] + random_bases(rng, 1500) + sequence[40_000:], 0.005)
-    world.write("satellite.fa", {"satellite": sequence})
-    world.write("contig.fa", {"contig": contig})
-    files = (world.folder / name for name in ("satellite.fa", "contig.fa"))
-    outcome = run("map", *files, "-o", world.folder / "contig.sam", "-q", "--preset", "asm5", "-N", "0")
-    assert outcome.code == 0, outcome.err
-    with pysam.AlignmentFile(str(world.folder / "contig.sam")) as file:
-        (record,) = file
-    assert record.query_alignment_length > 0.999 * len(contig) and record.get_tag("NM") < 1500 + 0.006 * len(contig)
-
-
 def test_an_insertion_that_is_a_copy_of_another_place_stays_an_insertion(world):
     one, two = world.sequences["one"], world.sequences["two"]
     world.write("copied.fa", {"read": one[20_000:23_000] + two[5000:10_000] + one[23_000:26_000]})
