@@ -301,8 +301,8 @@ def judge(codes, reads, odds, least, longest, many, rarer):
         known = [letter for letter, _, _ in seen if letter <= GAP]
         later = [at for at in range(column + 1, column + _run_from(codes, column, len(codes)))] if run else []
         unlike = sum(letter < GAP and letter != code for at in later for letter, _, _ in voices(at))
-        n_shown = max(0, known.count(code) - unlike)
         n_bases = len(known) - known.count(GAP)
+        n_shown = n_bases if 1 + len(later) > longest else max(0, known.count(code) - unlike)
         weights = [odd[code][run] for odd in odds] if run else [0, 0, 0]
         against = weights[0] * n_shown + weights[1] * (n_bases - n_shown) + weights[2] * known.count(GAP)
         if run == 0 or against >= rarer:
@@ -310,16 +310,24 @@ def judge(codes, reads, odds, least, longest, many, rarer):
         if few or column + 1 == len(codes):
             continue
         behind = [base for _, base, _ in seen if base is not None]
-        base = max(range(4), key=lambda b: (behind.count(b), -b))
+        if codes[column + 1] != code:
+            next_run = range(column + 1, column + 1 + _run_from(codes, column + 1, len(codes)))
+            behind += [base for at in next_run for _, base, _ in voices(at) if base == codes[at]]
+        counts = {base: behind.count(base) for base in range(GAP) if base != code and base in behind}
+        if not counts:
+            continue
+        base = max(counts, key=lambda b: (counts[b], -b))
         size = next((i for i, letter in enumerate(codes[column + 1 :]) if letter != base), len(codes) - column - 1)
         inside, beside = range(column + 1, column + 1 + size), [column + 1 + size]
-        beside = [at for at in beside if at < len(codes)] + ([column] if code != base else [])
+        beside = [at for at in beside if at < len(codes)] + [column]
         misplaced = sum(x is not None and x != base for at in inside for _, x, _ in voices(at))
         misplaced += sum(letter == base for at in beside for letter, _, _ in voices(at))
         n = sum(goes_on for _, _, goes_on in seen)
-        n_bases = min(n, len(behind) + misplaced * max(0, n - len(behind)) // max(1, n))
+        n_bases = len(behind) + misplaced * max(0, n - len(behind)) // max(1, n)
+        n_shown = counts[base] + (misplaced if 1 + size > longest else 0)
+        n_bases, n_shown = min(n, max(n_bases, n_shown)), min(n, n_shown)
         run = min(longest, 1 + size)
-        evidence = shown[base][run] * behind.count(base) + other[base][run] * (n_bases - behind.count(base))
+        evidence = shown[base][run] * n_shown + other[base][run] * (n_bases - n_shown)
         if evidence + missing[base][run] * (n - n_bases) > rarer:
             out.append((base, False, 1))
     begins.append(len(out))

@@ -7,7 +7,9 @@ counted on other piles.  The logarithms of the two likelihoods are subtracted, a
 
 Realignment puts bases where they cost least, whatever the number of columns.  Where a run has a column too many, a read with
 another base added beside the run shows it in the run's place.  Where the run has one too few, a read with a wrong base in it
-seems to add one, or has its last base in the place of a neighbour.  Such reads are those that show another base.
+seems to add one, or has its last base in the place of a neighbour.  Such reads are those that show another base.  In runs of
+more than LONGEST_RUN bases many a read has a wrong base; there it counts as one of the run.  A base of the run that a read
+adds behind a wrong one, within the run, counts as added before it.
 
 The template has no vote where many reads lie: its own errors made the columns.  Where there are few, it counts like them.
 
@@ -194,13 +196,26 @@ def _evidence(odds, base, run, shown, n_bases, n):
 
 @njit_inner
 def _count_unlike(codes, seen, k):
-    """Other bases than those of the run that begins with column k, in the run's later columns; seen : as in `decide`."""
+    """Other bases in the later columns of the run that begins with column k, and the number of its columns.
+
+    seen : as in `decide`.
+    """
     unlike, column = np.int64(0), k + 1
     while column < len(codes) and codes[column] == codes[k]:
         there = seen[column * N_SEEN : (column + 1) * N_SEEN]
         unlike += np.int64(there[0] + there[1] + there[2] + there[3] - there[codes[k]])
         column += 1
-    return unlike
+    return unlike, column - k
+
+
+@njit_inner
+def _count_added(codes, seen, k):
+    """Bases of the run that begins behind column k which reads add within it; seen : as in `decide`."""
+    added, column, base = np.int64(0), k + 1, np.int64(codes[k + 1])
+    while base < GAP and column < len(codes) and codes[column] == base:
+        added += np.int64(seen[column * N_SEEN + UNKNOWN_BASE + 1 + base])
+        column += 1
+    return added
 
 
 @njit_inner
@@ -208,9 +223,9 @@ def _count_misplaced(codes, seen, k, base):
     """Bases that a run with one more than its columns may have lost to them: other bases that are added behind these, and
     the run's bases in the columns beside.  Returns their number and that of the columns.
 
-    k : column before the run, which may be empty.  base : the code of its bases.  seen : as in `decide`.
+    k : column before the run, which may be empty, of another base.  base : the code of its bases.  seen : as in `decide`.
     """
-    misplaced, column = np.int64(seen[k * N_SEEN + base] if codes[k] != base else 0), k + 1
+    misplaced, column = np.int64(seen[k * N_SEEN + base]), k + 1
     while column < len(codes) and codes[column] == base:
         for other in range(GAP):
             misplaced += np.int64(seen[column * N_SEEN + UNKNOWN_BASE + 1 + other] if other != base else 0)
@@ -225,22 +240,32 @@ def _is_likely(codes, odds, seen, k, run):
     """Whether the run of equal bases that begins with column k has so many bases; seen : as in `decide`."""
     here = seen[k * N_SEEN : (k + 1) * N_SEEN]
     bases = np.int64(here[0] + here[1] + here[2] + here[3])
-    shown = max(np.int64(0), here[codes[k]] - _count_unlike(codes, seen, k))
+    unlike, columns = _count_unlike(codes, seen, k)
+    shown = bases if columns > LONGEST_RUN else max(np.int64(0), here[codes[k]] - unlike)
     return _evidence(odds, np.int64(codes[k]), run, shown, bases, bases + here[GAP]) >= 0
 
 
 @njit_inner
 def _find_missing(codes, odds, seen, k):
-    """The base that is likely to be missing behind column k, or GAP; seen : as in `decide`."""
-    here, best, more = seen[k * N_SEEN : (k + 1) * N_SEEN], np.int64(0), np.int64(0)
+    """The base that is likely to be missing behind column k, or GAP; one of a run is, if anywhere, before the run.
+
+    seen : as in `decide`.
+    """
+    here, best, most, more = seen[k * N_SEEN : (k + 1) * N_SEEN], GAP, np.int64(0), np.int64(0)
+    added = _count_added(codes, seen, k) if codes[k + 1] != codes[k] else np.int64(0)
     for base in range(GAP):
-        more += here[UNKNOWN_BASE + 1 + base]
-        if here[UNKNOWN_BASE + 1 + base] > here[UNKNOWN_BASE + 1 + best]:
-            best = base
-    misplaced, run = _count_misplaced(codes, seen, k, best)
-    n, shown = np.int64(here[N_SEEN - 1]), here[UNKNOWN_BASE + 1 + best]
+        shown = np.int64(here[UNKNOWN_BASE + 1 + base]) + (added if base == codes[k + 1] else 0)
+        more += shown
+        if shown > most and base != codes[k]:
+            best, most = base, shown
+    if best == GAP:
+        return GAP
+    misplaced, columns = _count_misplaced(codes, seen, k, best)
+    n = np.int64(here[N_SEEN - 1])
     bases = more + misplaced * max(0, n - more) // max(1, n)  # as many as expected of those that do not add one here
-    return best if _evidence(odds, best, min(LONGEST_RUN, run + 1), shown, min(n, bases), n) > 0 else GAP
+    shown = most if columns < LONGEST_RUN else most + misplaced
+    bases = min(n, max(shown, bases))
+    return best if _evidence(odds, best, min(LONGEST_RUN, columns + 1), min(n, shown), bases, n) > 0 else GAP
 
 
 @njit_inner

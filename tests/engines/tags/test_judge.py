@@ -19,7 +19,7 @@ of_runs = st.lists(st.integers(-1500, 1500), min_size=LONGEST_RUN + 1, max_size=
 weights = st.lists(of_runs, min_size=GAP, max_size=GAP)
 
 
-@given(piles(letters=2), st.tuples(weights, weights, weights), st.integers(0, 4))
+@given(piles(letters=1) | piles(letters=2), st.tuples(weights, weights, weights), st.integers(0, 4))
 def test_bases_are_judged_as_defined(pile, odds, least):
     template, reads = pile
     found = judge(pack(reads), template, Odds(*(np.array(part) for part in odds)), least)
@@ -109,6 +109,35 @@ def test_a_read_with_a_moved_base_does_not_speak_against_a_missing_one(misplaced
     one_more = [0, 3, 3, 3, 2]
     assert judge(pack([*plain, *more * 9, *plain * 11]), codes, odds, 3).codes.tolist() == codes.tolist()
     assert judge(pack([*plain, *more * 9, *plain * 6, *[(0, misplaced)] * 5]), codes, odds, 3).codes.tolist() == one_more
+
+
+@pytest.mark.parametrize("base", range(GAP))
+def test_wrong_bases_in_a_long_run_do_not_make_it_longer(base):
+    """Every read shows a few, in different places, as base 0 does where nothing is counted."""
+    other, n = (base + 1) % GAP, 60
+    codes = [other, *n * [base], other]
+    reads = [(0, codes)]
+    for i in range(12):
+        reads.append((0, [other, *([other if k % 17 == i else base for k in range(n)]), other]))
+    assert judge(pack(reads), np.array(codes, np.uint8), USUAL, 3).codes.tolist() == codes
+
+
+@pytest.mark.parametrize("base", range(GAP))
+def test_wrong_bases_in_a_long_run_are_bases_of_it(base):
+    other, n = (base + 2) % GAP, 30
+    codes, added = [other, *n * [base], other], INSERTED + base
+    plain, one_more, one_less = [(0, codes)], [(0, [other, added, *codes[1:]])], [(0, [other, GAP, *codes[2:]])]
+    wrong = [[other, *k * [base], other, *(n - k - 1) * [base], other] for k in range(10, 17)]
+    within = [(0, [*read[: k + 11], INSERTED + other, *codes[k + 11 :]]) for k, read in enumerate(wrong)]
+    behind = [(0, [*read[: k + 12], added, *codes[k + 12 :]]) for k, read in enumerate(wrong)]
+    begin = [(0, [other, (base + 1) % GAP, *codes[2:]])]
+
+    def judged(*reads):
+        return len(judge(pack([*plain, *reads]), np.array(codes, np.uint8), USUAL, 3).codes) - len(codes)
+
+    assert judged(*plain * 5, *one_more, *within) == judged(*plain * 5, *one_more, *behind) == 1
+    assert judged(*plain * 2, *begin * 6, *one_less * 4) == 0
+    assert judged(*plain * 2, *one_less * 10) == -1
 
 
 @pytest.mark.parametrize("unit", [[1, 2], [0, 1, 2], [0, 0, 2]])
