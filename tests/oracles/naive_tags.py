@@ -323,9 +323,8 @@ def judge(codes, reads, odds, least, longest, many, rarer):
         misplaced = sum(x is not None and x != base for at in inside for _, x, _ in voices(at))
         misplaced += sum(letter == base for at in beside for letter, _, _ in voices(at))
         n = sum(goes_on for _, _, goes_on in seen)
-        n_bases = len(behind) + misplaced * max(0, n - len(behind)) // max(1, n)
-        n_shown = counts[base] + (misplaced if 1 + size > longest else 0)
-        n_bases, n_shown = min(n, max(n_bases, n_shown)), min(n, n_shown)
+        n_bases = min(n, len(behind) + misplaced * max(0, n - len(behind)) // max(1, n))
+        n_shown = n_bases if 1 + size > longest else min(n, counts[base])
         run = min(longest, 1 + size)
         evidence = shown[base][run] * n_shown + other[base][run] * (n_bases - n_shown)
         if evidence + missing[base][run] * (n - n_bases) > rarer:

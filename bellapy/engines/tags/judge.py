@@ -262,10 +262,9 @@ def _find_missing(codes, odds, seen, k):
         return GAP
     misplaced, columns = _count_misplaced(codes, seen, k, best)
     n = np.int64(here[N_SEEN - 1])
-    bases = more + misplaced * max(0, n - more) // max(1, n)  # as many as expected of those that do not add one here
-    shown = most if columns < LONGEST_RUN else most + misplaced
-    bases = min(n, max(shown, bases))
-    return best if _evidence(odds, best, min(LONGEST_RUN, columns + 1), min(n, shown), bases, n) > 0 else GAP
+    bases = min(n, more + misplaced * max(0, n - more) // max(1, n))  # as expected of reads that do not add one here
+    shown = min(n, most) if columns < LONGEST_RUN else bases
+    return best if _evidence(odds, best, min(LONGEST_RUN, columns + 1), shown, bases, n) > 0 else GAP
 
 
 @njit_inner
