@@ -61,15 +61,34 @@ def corrected(folder: Path, reads: list[Read]) -> Iterator[tuple[str, float, dic
         yield program, used.cpu, found
 
 
-def differences(bases: bytes, truth: bytes, first: int) -> list[tuple[int, int, int]]:
-    """Place in the genome, edits and difference in length, where a read differs from the truth, which begins at `first`."""
-    at, found = first, []
+def differences(bases: bytes, truth: bytes) -> list[tuple[int, int, int]]:
+    """Place in the truth, edits and difference in length, where a read differs from it."""
+    at, found = 0, []
     for size, operation in EDITS.findall(edlib.align(bases, truth, mode="NW", task="path")["cigar"]):
         n = int(size)
         if operation != "=":
             found.append((at, n, n * {"I": 1, "D": -1, "X": 0}[operation]))
         at += n if operation != "I" else 0
     return found
+
+
+def judge(
+    genome: np.ndarray, runs: list[tuple[int, str, int]], reads: list[Read], found: dict[int, bytes]
+) -> tuple[dict[tuple[str, int], list[tuple[int, int]]], float]:
+    """Edits and difference in length of each read in each run, by unit and size, and the share of edits elsewhere."""
+    off, elsewhere, total = defaultdict(list), 0, 0
+    for x, bases in found.items():
+        _, place, turned = reads[x]
+        first, last = place[place > NEVER].min(), place.max()
+        truth = LETTERS[invert(genome[first : last + 1]) if turned else genome[first : last + 1]].tobytes()
+        edits = [(last + 1 - at if turned else first + at, n, longer) for at, n, longer in differences(bases, truth)]
+        elsewhere, total = elsewhere + sum(n for _, n, _ in edits), total + len(truth)
+        for begin, unit, size in runs:
+            if first + NEAR < begin and begin + size + NEAR < last:
+                here = [(n, longer) for at, n, longer in edits if begin - 3 <= at <= begin + size + 3]
+                off[unit, size].append((sum(n for n, _ in here), sum(longer for _, longer in here)))
+                elsewhere -= off[unit, size][-1][0]
+    return off, elsewhere / total
 
 
 def main() -> None:
@@ -81,25 +100,11 @@ def main() -> None:
     reads, rows = make_reads(rng, genome, ERROR, MEAN, DEPTH), []
     with tempfile.TemporaryDirectory() as name:
         for program, cpu, found in corrected(Path(name), reads):
-            off, elsewhere, total = defaultdict(list), 0, 0
-            for x, bases in found.items():
-                _, place, turned = reads[x]
-                first, last = place[place > NEVER].min(), place.max()
-                truth = LETTERS[invert(genome[first : last + 1]) if turned else genome[first : last + 1]].tobytes()
-                edits = differences(bases, truth, 0)
-                if turned:
-                    edits = [(len(truth) - at, n, longer) for at, n, longer in edits]
-                elsewhere, total = elsewhere + sum(n for _, n, _ in edits), total + len(truth)
-                for begin, unit, size in runs:
-                    if first + NEAR < begin and begin + size + NEAR < last:
-                        here = [edit for edit in edits if begin - 3 <= first + edit[0] <= begin + size + 3]
-                        n = sum(n for _, n, _ in here)
-                        off[unit, size].append((n, sum(longer for *_, longer in here)))
-                        elsewhere -= n
+            off, elsewhere = judge(genome, runs, reads, found)
             for unit in UNITS:
                 means = [np.mean(off[unit, size], axis=0) for size in SIZES]
                 rows.append([program, unit, *(f"{n:.2f} ({longer:+.2f})" for n, longer in means)])
-            rows.append([program, f"elsewhere {100 * elsewhere / total:.4f} %, {cpu:.0f} CPU s", *[""] * len(SIZES)])
+            rows.append([program, f"elsewhere {100 * elsewhere:.4f} %, {cpu:.0f} CPU s", *[""] * len(SIZES)])
     results = {"benchmark": "long runs", "machine": describe_machine(["racon"]), "rows": rows}
     finish([table(["program", "unit", *(f"{size} bases" for size in SIZES)], rows)], results, options.output)
 

@@ -113,7 +113,7 @@ def test_a_read_with_a_moved_base_does_not_speak_against_a_missing_one(misplaced
 
 @pytest.mark.parametrize("base", range(GAP))
 def test_wrong_bases_in_a_long_run_do_not_make_it_longer(base):
-    """Every read shows a few, in different places, as base 0 does where nothing is counted."""
+    """Every read shows a few, in different places.  Base 0 is the one that comes first where no read adds a base."""
     other, n = (base + 1) % GAP, 60
     codes = [other, *n * [base], other]
     reads = [(0, codes)]
