@@ -58,6 +58,12 @@ def _bonus(mode, effort):
 
 
 @njit_inner
+def _good(score, i, j, effort):
+    """Whether a path of this score to the cell (i, j) needs no proof.  effort : Effort."""
+    return effort.floor < NEVER and score * 1000 >= effort.floor * min(i, j)
+
+
+@njit_inner
 def _end_of(scratch, lane, piece, effort, drift):
     """The cell where the path of a lane ends: i, j, its score, whether zdrop ended it.
 
@@ -94,7 +100,7 @@ def _settle(piece, p, lane, scoring, effort, scratch, solved, n):
         return n, 2 * height + 1
     covered = lanes.reach(q_len, t_len, mode, height)
     sure = outside(covered, q_len, t_len, mode, bonus, scoring) < score or (dropped and near >= NEAR)
-    good = score * 1000 >= effort.floor * min(i, j) or (height == HEIGHTS[-1] and effort.floor < NEVER)
+    good = _good(score, i, j, effort) or (height == HEIGHTS[-1] and effort.floor < NEVER)
     early = mode != GLOBAL and min(q_len - i, t_len - j) >= WORTH_A_GAP and effort.floor < NEVER
     if early and (height < HEIGHTS[-1] or solved.score[p] != score):  # until a wider band gives nothing more
         solved.score[p] = score
@@ -153,7 +159,7 @@ def align_rest(codes, pieces, index, scoring, effort, solved, n, needed):
             score, i, j, dropped, end = align_wide(piece, band, scoring, effort.zdrop, bonus, WAYS_BYTES, solved.runs, n)
             if out >= max(q_len, t_len) or outside(out + 1, q_len, t_len, mode, bonus, scoring) < score:
                 break
-            if score * 1000 >= effort.floor * min(i, j):
+            if _good(score, i, j, effort):
                 break
             out = max(2 * out, 1) if dropped else width_needed(score, q_len, t_len, mode, bonus, scoring)
         solved.score[p], solved.q_used[p], solved.t_used[p], solved.dropped[p] = score, i, j, dropped

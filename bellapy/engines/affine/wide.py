@@ -170,27 +170,36 @@ def _watch_end(end_of, h, r, low, high, q_len):
 
 
 @njit_inner
+def _advance(table, memory, r, low, high, ways_at):
+    """Cells low to high of anti-diagonal r, where low is high + 1 at most.
+
+    table : Table.  memory : Memory; state is advanced.  ways_at : memory.ways[ways_at + i] gets the way of cell i.
+    """
+    state = memory.state
+    old, new = 5 + (r - 1) % 2 * 2, 5 + r % 2 * 2
+    front = Front(
+        state[r % 3], state[(r - 2) % 3], state[3], state[4], state[old], state[old + 1], state[new], state[new + 1]
+    )  # fmt: skip
+    _cells(front, table.query, table.target, table.t_len - r, low, high, table.costs, memory.ways, ways_at)
+    for s in (r % 3, 3, 4, new, new + 1):  # what the next two anti-diagonals find beside these cells
+        state[s, low] = state[s, high + 2] = LOWEST
+
+
+@njit_inner
 def _walk(table, memory, begin, end, keep, zdrop):
     """Anti-diagonals begin + 1 to end; returns the last one done.
 
     table : Table.  memory : Memory; state is advanced.  keep : whether ways are kept, where `rows` says.
     zdrop : ends the walk; where it is not negative, `end_of` is looked after.
     """
-    state, end_of, q_len, t_len = memory.state, memory.end_of, table.q_len, table.t_len
+    end_of, q_len, t_len = memory.end_of, table.q_len, table.t_len
     for r in range(begin + 1, end + 1):
         low, high = first_cell(r, t_len, table.highest), last_cell(r, q_len, table.lowest)
-        h = state[r % 3]
-        old, new = 5 + (r - 1) % 2 * 2, 5 + r % 2 * 2
-        at = memory.rows[r - begin - 1] if keep else -low
-        front = Front(
-            h, state[(r - 2) % 3], state[3], state[4], state[old], state[old + 1], state[new], state[new + 1]
-        )  # fmt: skip
-        _cells(front, table.query, table.target, t_len - r, low, high, table.costs, memory.ways, at)
-        for s in (r % 3, 3, 4, new, new + 1):  # what the next two anti-diagonals find beside these cells
-            state[s, low] = state[s, high + 2] = LOWEST
+        if low <= high + 1:  # else the band of an extension has left the table
+            _advance(table, memory, r, low, high, memory.rows[r - begin - 1] if keep else -low)
         if zdrop < 0:
             continue
-        highest = _watch_end(end_of, h, r, low, high, q_len)
+        highest = _watch_end(end_of, memory.state[r % 3], r, low, high, q_len)
         if end_of[0] - max(highest, end_of[6]) > zdrop:
             end_of[3] = 1
             return r

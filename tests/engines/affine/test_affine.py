@@ -100,6 +100,19 @@ def test_blocks_give_the_same_path(rng, mode):
         assert found[1:] == found[:1] * 3
 
 
+@pytest.mark.parametrize("lengths", [(40, 500), (500, 40)])
+def test_a_band_that_leaves_the_table_touches_no_other_memory(rng, lengths):
+    """An extension of two lengths has anti-diagonals without a cell of the band; nothing is written for them."""
+    query, target = (encode(random_bases(rng, n)) for n in lengths)
+    piece = Piece(query, target, 0, len(query), 0, len(target), 1, EXTEND)
+    table = wide._make_table(piece, (-20, 20), AffineScoring())
+    memory = wide._make_memory(table, 1 << 20)
+    around, size = 1000, memory.state.size
+    room = np.full(size + 2 * around, 7, np.int32)
+    wide._forward(table, memory._replace(state=room[around : around + size].reshape(memory.state.shape)), NO_ZDROP)
+    assert (room[:around] == 7).all() and (room[around + size :] == 7).all()
+
+
 def test_insertions_and_deletions_in_one_piece(rng):
     """A band that is too narrow for both is found out, wherever the path runs: scores equal those of the whole table."""
     pairs = []
@@ -173,6 +186,14 @@ def test_an_extension_that_ends_early_is_given_more_room(rng, size):
     wanted = Aligner(AffineScoring()).align(queries, targets, pieces)
     solved = Aligner(AffineScoring()).align(queries, targets, pieces, Effort(floor=500, zdrop=400))
     assert solved.score.tolist() == wanted.score.tolist() and solved.q_used.tolist() == [len(query) for query, _ in pairs]
+
+
+@pytest.mark.parametrize("heights", [(), HEIGHTS])
+def test_an_extension_finds_what_lies_far_off_its_first_band(rng, heights):
+    """Nothing scores above 0 near the first diagonal, which is no proof that nothing does elsewhere."""
+    same = random_bases(rng, 90).replace("T", "A")
+    pairs = [(same[:70], "T" * n + same) for n in (20, 80, 130)]
+    check(pairs, AffineScoring(match=5, mismatch=-6), EXTEND, heights)
 
 
 def test_scores_that_do_not_fit_bytes_are_found_out():
