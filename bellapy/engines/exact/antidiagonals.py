@@ -90,8 +90,8 @@ def _cell(codes, d, costs, a, b):
     u, v = d.u[a], d.v[b]
     e, f = cell(u + d.y[a]), cell(v + d.x[b])
     h = max(max(costs.match if codes.query[a] == codes.target[b] else costs.mismatch, e), f)
-    opened = cell(h - costs.open)
-    return cell(h - v), cell(max(e, opened) - opened), cell(h - u), cell(max(f, opened) - opened), e, f, h
+    y, x = cell(max(cell(e + costs.open), h) - h), cell(max(cell(f + costs.open), h) - h)  # h may be below `open`
+    return cell(h - v), y, cell(h - u), x, e, f, h
 
 
 @njit_vector

@@ -36,7 +36,9 @@ from bellapy.errors import ParameterError
 
 MODES = "local", "global", "semiglobal"
 DEFAULT = Scores()
-SCORES = DEFAULT, Scores(2, -4, 4, 2), Scores(1, -1, 0, 1), Scores(5, -4, 10, 1), Scores(100, -100, 900, 100)
+STRICT = Scores(4, -8, 5, 1)
+"""Two gaps cost less than two mismatches, and a mismatch more than opening a gap and two bases."""
+SCORES = DEFAULT, Scores(2, -4, 4, 2), Scores(1, -1, 0, 1), Scores(5, -4, 10, 1), Scores(100, -100, 900, 100), STRICT
 
 
 EXAMPLES = int(os.environ.get("EXACT_EXAMPLES", "0"))
@@ -114,6 +116,15 @@ def test_optimal_by_definition(pair, scores, mode, way):
     assert score_of(alignment) == naive_exact.best_score(text(query), text(target), *scores, mode)
     if alignment:
         check_path(alignment, query, target, scores, mode)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_gap_goes_on_from_a_cell_far_below_the_one_before(way):
+    """A cell may score less than its neighbour on the diagonal by more than what opening a gap leaves of two gaps."""
+    query, target = "TTGGAGGCGTCCCTACGC", "CCTGGCTTCACGGCTACCCA"
+    with swept(way):
+        alignment, _ = align_one(codes(query), codes(target), STRICT, "global")
+    assert alignment.score == naive_exact.best_score(query, target, *STRICT, "global")
 
 
 PEERS = {"local": parasail.sw_striped_32, "global": parasail.nw_striped_32, "semiglobal": parasail.sg_striped_32}

@@ -43,7 +43,7 @@ from bellapy.engines.exact.gpu.sweep import GpuSweep, best_of
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 MODES = "local", "global", "semiglobal"
-SCORES = Scores(), Scores(2, -3, 4, 1), Scores(1, -1, 0, 1)
+SCORES = Scores(), Scores(2, -3, 4, 1), Scores(1, -1, 0, 1), Scores(4, -7, 5, 1)
 STRIP = rows_of(Kind(Sizes().registers, Sizes().steps, False))
 
 
@@ -83,7 +83,7 @@ def swept(*arguments, sizes=DEFAULT, **options):
 
 @pytest.mark.parametrize(
     "mode, scores, panel",
-    [(mode, SCORES[(i + j) % 3], panel) for i, mode in enumerate(MODES) for j, panel in enumerate((0, 1, 3))],
+    [(mode, SCORES[(i + j) % 4], panel) for i, mode in enumerate(MODES) for j, panel in enumerate((0, 1, 3))],
 )
 def test_cells_are_those_of_the_definition(rng, mode, scores, panel):
     """More than one strip, unknown bases in one pair, panels of any width."""
