@@ -139,9 +139,7 @@ def polish_once(
     circular = np.array([draft.circular for draft in drafts])
     lengths = np.array([len(draft.codes) for draft in drafts], np.int64)
     placed = cut_jumps(placed, lengths, circular, params.min_support)
-    piles = Piles(
-        reads.both_ways, [draft.codes for draft in drafts], circular, placed, BEFORE_PHASING * params.max_depth
-    )  # fmt: skip
+    piles = Piles(reads, [draft.codes for draft in drafts], circular, placed, BEFORE_PHASING * params.max_depth)
     counts, contigs, window = Counts(), list[np.ndarray](), 0
     with report.stage(PolishStage("polish")) as stage, progress("polish", len(drafts)) as advance:
         for codes, found in polish(piles, params, resources.threads):
@@ -153,7 +151,8 @@ def polish_once(
         stage.contigs, stage.windows = len(contigs), window
     bases = np.bincount(placed.contig, placed.end - placed.start, len(drafts))
     changes = {name: getattr(counts, name) for name in CHANGES}
-    logger.info("polish: %s bases; %s", f"{int(lengths.sum()):,}", ", ".join(f"{changes[n]:,} {n}" for n in CHANGES))
+    told = ", ".join(f"{changes[n]:,} {n}" for n in CHANGES)
+    logger.info("polish: %s bases; %s; bad stretches bridged: %s", f"{int(lengths.sum()):,}", told, f"{counts.bridges:,}")
     return Polished(contigs, bases / np.maximum(1, lengths), changes, homes(placed, len(reads)))
 
 

@@ -121,17 +121,17 @@ def _add_stretches(read, length, support, covered, rule, found, n):
 
 
 @njit
-def find_stretches(codes, firsts, lengths, sources, runs, ends, offsets, rule):
-    """Stretches of reads that too few others support: (n, 3) int64, which of the reads, start and end, in ascending order.
+def find_stretches(templates, firsts, lengths, codes, sources, runs, ends, offsets, rule):
+    """Stretches of templates that too few reads support: (n, 3) int64, which template, start and end, in ascending order.
 
     A read supports a window that its path crosses and shows well: equal pairs of all columns, and of bases that stand
     between them, in this window and those on both sides.
 
     Parameters
     ----------
-    codes, sources, runs : as of `make_pile`; the sources of all reads, those of read r from offsets[r] to offsets[r + 1].
-    firsts, lengths : (n_reads,) int64, where the codes of each read begin, and how many they are.
-    ends : (n_sources,) int64, columns of the read behind the paths.
+    templates : uint8 codes.  firsts, lengths : (n,) int64, where those of each template begin, and how many they are.
+    codes, sources, runs : as of `make_pile`; the sources of all, those of template r from offsets[r] to offsets[r + 1].
+    ends : (n_sources,) int64, columns of the template behind the paths.
     rule : Support.
     """
     longest, n_rows, n_shares = np.int64(0), np.int64(0), np.int64(0)
@@ -146,7 +146,7 @@ def find_stretches(codes, firsts, lengths, sources, runs, ends, offsets, rule):
     support, covered = np.empty(longest, np.int64), np.empty(longest, np.int64)
     equal, total = np.empty(longest, np.int64), np.empty(longest, np.int64)
     for r in range(len(firsts)):
-        template, at = codes[firsts[r] : firsts[r] + lengths[r]], np.int64(0)
+        template, at = templates[firsts[r] : firsts[r] + lengths[r]], np.int64(0)
         for i in range(offsets[r], offsets[r + 1]):
             _write_shares(codes, template, sources, runs, i, ends[i], equal, total, shares, at)
             at += _windows_of(sources, i, ends[i])[1]

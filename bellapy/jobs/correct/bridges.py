@@ -1,4 +1,4 @@
-"""Bad stretches of a read, which few others show, bridged by the reads that go on beside them.
+"""Bad stretches of a read or a contig, which few reads show, bridged by the reads that go on beside them.
 
 There overlaps end, or their paths lead through bases that have nothing in common.  The reads themselves go on, and many come
 out on the other side.  What they have between the two flanks of the stretch is aligned by partial-order alignment, and its
@@ -53,31 +53,56 @@ class _Own(local):
 class Bridges:
     """Makes bridges, long ones one at a time.
 
-    rule : which stretches of raw reads are bad.  Fewer than `least` reads support a window of theirs, or than the share of
-    all that tells copies apart.
+    rule : which stretches of raw reads are bad.  Fewer than `least` reads support a window of theirs, or than the share
+    `telling` of all.
     """
 
-    def __init__(self, how: How, least: int):
+    def __init__(self, how: How, least: int, telling: float = TELLING_SHARE):
         self._aligner, self._lock, self._own = Aligner(SCORING, with_alignment=True), Lock(), _Own()
         self._how, self._least = how, least
-        self.rule = Support(least, TELLING_SHARE, UNRELATED, USUAL, WELL, ROOM, ROOM + MARGIN, LONGEST)
+        self.rule = Support(least, telling, UNRELATED, USUAL, WELL, ROOM, ROOM + MARGIN, LONGEST)
 
     def cross(self, found: Corrected, stretches: np.ndarray, beside: Beside) -> Corrected:
         """Put bridges in the place of bad stretches of the raw read, where there are enough reads for them.
 
         stretches : (n, 2) int64, their starts and ends, ascending.
         """
-        columns, sides = np.unique(stretches + (-ROOM, ROOM - 1), return_inverse=True)
-        places = find_bases(beside.sources, beside.runs, columns)
-        for (start, end), (left, right) in zip(stretches[::-1].tolist(), sides.reshape(-1, 2)[::-1].tolist(), strict=True):
-            start, end = int(found.begins[start]) - MARGIN, int(found.begins[end]) + MARGIN
-            if start < FLANK or end > len(found.codes) - FLANK:
-                continue
-            flanks = found.codes[start - FLANK : start], found.codes[end : end + FLANK]
-            texts = find_texts(*flanks, places[:, left], places[:, right], beside.neighbours)
-            if len(texts) >= self._least:
-                found = splice(found, start, end, *self._consensus(texts))
+        left, right = _places(stretches, beside)
+        for i in range(len(stretches))[::-1]:
+            start, end = stretches[i].tolist()
+            found, _ = self._cross(found, start, end, left[i], right[i], beside.neighbours)
         return found
+
+    def cross_together(self, found: Corrected, stretches: np.ndarray, beside: Beside) -> Corrected:
+        """As `cross`; where no bridge crosses a stretch alone, one may cross the next ones with it.
+
+        What lies between two may be well supported, and yet not belong there: bases that are turned round, say.
+        """
+        (left, right), i = _places(stretches, beside), 0
+        while i < len(stretches):
+            start, is_crossed, j = int(stretches[i, 0]), False, i
+            while not is_crossed and j < len(stretches) and stretches[j, 1] - start <= LONGEST:
+                end = int(stretches[j, 1])
+                found, is_crossed = self._cross(found, start, end, left[i], right[j], beside.neighbours)
+                j += 1
+            i = j if is_crossed else i + 1
+        return found
+
+    def _cross(
+        self, found: Corrected, start: int, end: int, left: np.ndarray, right: np.ndarray, near: Neighbours
+    ) -> tuple[Corrected, bool]:  # fmt: skip
+        """The same with a bridge from `start` to `end`, and whether there is one.
+
+        left, right : (n,) int64, where the paths of reads are beside these, as `find_bases` gives it.
+        """
+        start, end = int(found.begins[start]) - MARGIN, int(found.begins[end]) + MARGIN
+        if start < FLANK or end > len(found.codes) - FLANK:
+            return found, False
+        flanks = found.codes[start - FLANK : start], found.codes[end : end + FLANK]
+        texts = find_texts(*flanks, left, right, near)
+        if len(texts) < self._least:
+            return found, False
+        return splice(found, start, end, *self._consensus(texts)), True
 
     def _consensus(self, texts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Consensus of reads that show the same bases from end to end, and its margins.
@@ -97,6 +122,14 @@ class Bridges:
         found = find_consensus(window.consensus, pile, self._how.terms, self._least, with_template=False)
         pile, found, _ = refine(pile, found, self._how, self._least)
         return found.codes, self._how.margins(pile, found)
+
+
+def _places(stretches: np.ndarray, beside: Beside) -> tuple[np.ndarray, np.ndarray]:
+    """Which bases of the reads stand on the left and on the right of stretches, (n, n_reads) int64 both, or NOWHERE."""
+    columns, sides = np.unique(stretches + (-ROOM, ROOM - 1), return_inverse=True)
+    places = find_bases(beside.sources, beside.runs, columns).T
+    left, right = sides.reshape(-1, 2).T
+    return places[left], places[right]
 
 
 def find_texts(

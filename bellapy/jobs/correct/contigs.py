@@ -1,7 +1,7 @@
 """Contigs corrected by the reads that lie on them, window by window: what `polish` does.
 
-A window with its reads is a template with its pile.  Windows overlap, and are joined where both left the bases as they were.
-Those of a circle go on across its joint.
+A window with its reads is a template with its pile; stretches that hardly any read shows are bridged.  Windows overlap, and
+are joined where both left the bases as they were.  Those of a circle go on across its joint.
 """
 
 from __future__ import annotations
@@ -14,16 +14,20 @@ import numpy as np
 from bellapy.compute.jit import njit_entry
 from bellapy.compute.runs import PAIR, QUERY_ALONE
 from bellapy.compute.threads import map_in_order
+from bellapy.engines.tags.support import Support, find_stretches
 from bellapy.engines.tags.symbols import Pile, Sources, make_pile
-from bellapy.jobs.correct.members import choose_depth
+from bellapy.jobs.correct.bridges import Beside, Bridges
+from bellapy.jobs.correct.members import Neighbours, choose_depth
 from bellapy.jobs.correct.placements import Placements
 from bellapy.jobs.correct.template import Corrected, How, correct_template
 from bellapy.jobs.correct.terms import HALF, learn_from, sample
 from bellapy.params.correct import CorrectParams
+from bellapy.records import ReadSet
 
 WINDOW, MARGIN = 20_000, 500  # bases of a window, and beside it on either side
 SHORTEST = 200  # columns of a path in a window that is used
 DEEPEST = 2  # times the depth that is used in the end are looked at
+ENOUGH = 0.0  # of the reads: as few as `least` that show a stretch of a contig keep it, however many others do not
 SURE = 12  # bases on either side of a place where windows are joined, which both have as the draft
 
 
@@ -81,8 +85,8 @@ def _cut(runs, first, last, start, low, high, out, at, found):
     """Cut paths to windows: write the short runs of those parts that begin and end with a pair of bases.
 
     runs : uint8.  first, last, start, low, high : (n,) int64, of each path its runs, its first column, and the window.
-    out : uint8, at : (n,) int64, where the runs go.  found : (n, 4) int64, bases before the part, its first column, runs and
-    columns.
+    out : uint8, at : (n,) int64, where the runs go.
+    found : (n, 5) int64, bases before the part, its first column, its runs, their columns, and the contig's column behind.
     """
     for i in range(len(first)):
         column, base, columns, n, begun = start[i], 0, 0, at[i], False
@@ -101,7 +105,7 @@ def _cut(runs, first, last, start, low, high, out, at, found):
                 out[n] = np.uint8((b - a) << 2 | operation)
                 n, columns = n + 1, columns + b - a
                 if operation == PAIR:
-                    found[i, 2], found[i, 3] = n - at[i], columns
+                    found[i, 2], found[i, 3], found[i, 4] = n - at[i], columns, b
             if operation == PAIR or operation == QUERY_ALONE:
                 base += size
             if column >= high[i]:
@@ -111,13 +115,11 @@ def _cut(runs, first, last, start, low, high, out, at, found):
 class Piles:
     """The piles of windows.
 
-    both_ways : `ReadSet.both_ways` of the reads that `placed` tells of.  contigs : their codes.
+    reads : those that `placed` tells of.  contigs : their codes.  most : reads in any place that are used.
     """
 
-    def __init__(
-        self, both_ways: np.ndarray, contigs: list[np.ndarray], circular: np.ndarray, placed: Placements, most: int
-    ):
-        self.contigs, self._both_ways, self._placed, self._most = contigs, both_ways, placed, most
+    def __init__(self, reads: ReadSet, contigs: list[np.ndarray], circular: np.ndarray, placed: Placements, most: int):
+        self.contigs, self._reads, self._placed, self._most = contigs, reads, placed, most
         lengths = np.array([len(codes) for codes in contigs], np.int64)
         self.windows = make_windows(lengths, circular)
         self._pieces = find_pieces(placed, self.windows, lengths, circular)
@@ -128,8 +130,8 @@ class Piles:
         low, high = self.windows.low[window], self.windows.high[window]
         return np.take(self.contigs[self.windows.contig[window]], np.arange(low, high), mode="wrap")
 
-    def pile(self, window: int) -> Pile:
-        """The reads in a window, those that fit best first where it is deep."""
+    def beside(self, window: int) -> tuple[Beside, np.ndarray]:
+        """The reads in a window, those that fit best first where it is deep; (n,) int64, columns of it behind the paths."""
         low, high = int(self.windows.low[window]), int(self.windows.high[window])
         some = slice(self._first[window], self._first[window + 1])
         line, shift, placed = self._pieces.line[some], self._pieces.shift[some], self._placed
@@ -141,7 +143,7 @@ class Piles:
         line, start = line[kept], placed.start[line[kept]] + shift[kept]
         first, last = placed.first[line], placed.last[line]
         at = np.cumsum(last - first) - (last - first)
-        runs, found = np.empty(int((last - first).sum()), np.uint8), np.zeros((len(line), 4), np.int64)
+        runs, found = np.empty(int((last - first).sum()), np.uint8), np.zeros((len(line), 5), np.int64)
         window_low, window_high = np.full(len(line), low), np.full(len(line), high)
         _cut(placed.runs, first, last, start, window_low, window_high, runs, at, found)
         used = found[:, 2] > 0
@@ -150,7 +152,21 @@ class Piles:
             placed.base[line[used]] + before, placed.flip[line[used]], found[used, 1] - low, at[used],
             at[used] + found[used, 2], columns, np.zeros(n, bool), np.zeros(n, bool),
         )  # fmt: skip
-        return make_pile(self._both_ways, self.codes(window), sources, runs)
+        return Beside(self._neighbours(line[used]), sources, runs), found[used, 4] - low
+
+    def _neighbours(self, lines: np.ndarray) -> Neighbours:
+        """The whole reads of some lines."""
+        reads, placed = self._reads, self._placed
+        read, flip = placed.read[lines], placed.flip[lines]
+        first, last = reads.starts[read], reads.starts[read] + reads.lengths[read]
+        whole = 2 * len(reads.codes)
+        firsts, lasts = np.where(flip == 0, first, whole - last), np.where(flip == 0, last, whole - first)
+        return Neighbours(firsts, lasts, flip, read, reads.both_ways)
+
+    def pile(self, window: int, beside: Beside | None = None) -> Pile:
+        """The pile of a window, made of the reads in it."""
+        beside = beside or self.beside(window)[0]
+        return make_pile(self._reads.both_ways, self.codes(window), beside.sources, beside.runs)
 
 
 def polish(piles: Piles, params: CorrectParams, threads: int) -> Iterator[tuple[np.ndarray, list[Corrected]]]:
@@ -159,9 +175,12 @@ def polish(piles: Piles, params: CorrectParams, threads: int) -> Iterator[tuple[
     some = sample(windows.high - windows.low)
     learnt = learn_from(piles.codes, piles.pile, some, params.min_support, threads, with_lengths=True)
     how = How(learnt.terms, learnt.odds, params.rounds or learnt.rounds, learnt.share or HALF, lengths=learnt.lengths)
+    bridges = Bridges(how, params.min_support, ENOUGH)
 
     def correct(window: int) -> Corrected:
-        return correct_template(piles.codes(window), piles.pile(window), how, params)
+        codes, (beside, ends) = piles.codes(window), piles.beside(window)
+        found = correct_template(codes, piles.pile(window, beside), how, params)
+        return bridges.cross_together(found, _bad_stretches(codes, beside, ends, bridges.rule), beside)
 
     corrected = map_in_order(correct, range(len(windows.low)), threads)
     for contig, codes in enumerate(piles.contigs):
@@ -169,6 +188,16 @@ def polish(piles: Piles, params: CorrectParams, threads: int) -> Iterator[tuple[
         found = [next(corrected) for _ in mine]
         edges = [(int(windows.low[window]), int(windows.high[window])) for window in mine]
         yield _join(codes, found, edges, [piles.codes(window) for window in mine]), found
+
+
+def _bad_stretches(codes: np.ndarray, beside: Beside, ends: np.ndarray, rule: Support) -> np.ndarray:
+    """Starts and ends of the stretches of a window that too few reads support, (n, 2) int64.
+
+    codes : of the window.  beside, ends : from `Piles.beside`.
+    """
+    first, length, offsets = np.zeros(1, np.int64), np.array([len(codes)]), np.array([0, len(ends)])
+    reads = beside.neighbours.codes
+    return find_stretches(codes, first, length, reads, beside.sources, beside.runs, ends, offsets, rule)[:, 1:]
 
 
 def _join(codes: np.ndarray, found: list[Corrected], edges: list[tuple[int, int]], drafts: list[np.ndarray]) -> np.ndarray:

@@ -156,6 +156,7 @@ def _piles(job: Job, members: Members, templates: np.ndarray) -> Callable[[int],
 
 def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Iterator[Corrected]:
     counts, bridges, templates = Counts(), Bridges(how, job.params.min_support), job.templates
+    both_ways = job.reads.both_ways
     charts = CorrectCharts() if report.wants_charts else None
     traced: TracedPiles
     given: list[Done | None]
@@ -165,7 +166,7 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
         some = slice(*span)
         offsets, reads = traced.offsets[span[0] : span[1] + 1], traced.templates[some]
         bad = find_stretches(
-            job.reads.both_ways, job.reads.starts[reads], job.reads.lengths[reads], traced.of(*span), traced.runs,
+            both_ways, job.reads.starts[reads], job.reads.lengths[reads], both_ways, traced.of(*span), traced.runs,
             traced.ends[offsets[0] : offsets[-1]], offsets - offsets[0], bridges.rule,
         )  # fmt: skip
         firsts = np.searchsorted(bad[:, 0], np.arange(len(reads) + 1)).tolist()

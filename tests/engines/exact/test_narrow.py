@@ -16,7 +16,14 @@ from bellapy.engines.exact.align import align_one
 from bellapy.engines.exact.rule import Scores, as_target
 
 EXAMPLES = int(os.environ.get("EXACT_EXAMPLES", "0"))
-SCORES = Scores(), Scores(2, -4, 4, 2), Scores(1, -1, 1, 1), Scores(5, -4, 10, 1), Scores(100, -100, 900, 100), Scores(4, -8, 5, 1)
+SCORES = (
+    Scores(),
+    Scores(2, -4, 4, 2),
+    Scores(1, -1, 1, 1),
+    Scores(5, -4, 10, 1),
+    Scores(100, -100, 900, 100),
+    Scores(4, -8, 5, 1),
+)
 PEERS = {"local": parasail.sw_striped_32, "global": parasail.nw_striped_32, "semiglobal": parasail.sg_striped_32}
 
 

@@ -108,7 +108,7 @@ def test_stretches_are_those_of_plain_walks(seed, sizes, data):
     firsts, lengths = np.cumsum([0] + [len(one) for one in codes])[1::2], np.array([len(one) for one in codes[1::2]])
     joined = Sources(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     found = find_stretches(
-        np.concatenate(codes), firsts, lengths, joined, np.concatenate(runs), np.array(ends, np.int64),
+        (both := np.concatenate(codes)), firsts, lengths, both, joined, np.concatenate(runs), np.array(ends, np.int64),
         np.cumsum([0, *sizes]), rule,
     )  # fmt: skip
     assert found.tolist() == expected

@@ -1,4 +1,4 @@
-"""Bad stretches of reads, and what takes their place."""
+"""Bad stretches of reads and contigs, and what takes their place."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cases import run, sample_reads
 from corrected import edits, oriented, records
+from naive import reverse_complement
 from strategies import random_bases
 
 from bellapy.jobs.correct.bridges import FLANK, splice
@@ -53,6 +54,35 @@ def test_a_variant_that_enough_reads_show_is_no_bad_stretch(tmp_path):
     (tmp_path / "reads.fa").write_text(f">one\n{other[500:4500]}\n{most}{few}")
     _, found = records(run("correct", tmp_path / "reads.fa", "-t", 1).out)[0]
     assert edits(found, other[400:4600]) < 20
+
+
+def test_reads_bridge_what_is_wrong_in_a_contig(tmp_path):
+    """Random bases in the place of others, bases turned round, bases left out: no read lies across any of them."""
+    rng = np.random.default_rng(9)
+    genome = random_bases(rng, 12_000)
+    turned, random = reverse_complement(genome[5800:6300]), random_bases(rng, 600)
+    draft = genome[:3000] + random + genome[3600:5800] + turned + genome[6300:8500] + genome[9400:]
+    reads = sample_reads(4, genome=genome, depth=20, mean=2600, error=0.08)
+    (tmp_path / "draft.fa").write_text(f">draft\n{draft}\n")
+    (tmp_path / "reads.fa").write_text(reads.fasta())
+    outcome = run("polish", tmp_path / "draft.fa", tmp_path / "reads.fa", "-t", 1)
+    _, found = records(outcome.out)[0]
+    assert edits(found[500:-500], genome) < 5  # of 11,000 bases
+    assert abs(len(found) - len(genome)) < 50
+    assert "bad stretches bridged: 3" in outcome.err
+
+
+def test_a_contig_keeps_what_some_reads_show(tmp_path):
+    """A third of the reads are as the contig; the others lack 700 of its bases."""
+    rng = np.random.default_rng(10)
+    genome = random_bases(rng, 8000)
+    few = sample_reads(5, genome=genome, depth=10, mean=2600, error=0.05).fasta().replace(">", ">as_it_is_")
+    most = sample_reads(4, genome=genome[:4000] + genome[4700:], depth=20, mean=2600, error=0.05).fasta()
+    (tmp_path / "draft.fa").write_text(f">draft\n{genome}\n")
+    (tmp_path / "reads.fa").write_text(few + most)
+    outcome = run("polish", tmp_path / "draft.fa", tmp_path / "reads.fa", "-t", 1)
+    _, found = records(outcome.out)[0]
+    assert edits(found[500:-500], genome) < 5
 
 
 def test_a_bridge_takes_the_place_of_a_stretch():
