@@ -24,7 +24,7 @@ from bellapy.jobs.correct.terms import HALF, learn_from, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import ReadSet
 
-WINDOW, MARGIN = 20_000, 500  # bases of a window, and beside it on either side
+WINDOW, MARGIN = 20_000, 1500  # bases of a window, and beside it on either side; the longest bridge lies within two margins
 SHORTEST = 200  # columns of a path in a window that is used
 DEEPEST = 2  # times the depth that is used in the end are looked at
 ENOUGH = 0.0  # of the reads: as few as `least` that show a stretch of a contig keep it, however many others do not
