@@ -151,10 +151,11 @@ def cuts_of(frame: Frame, start: Line, stop: int, threads: int) -> list[int]:
 
 def _starts(frame: Frame, start: Line, cuts: list[int]) -> list[Line]:
     """The line that each part begins with: `start`, and lines of equal scores."""
-    starts, cell = [start], start.values.dtype
+    starts, cell, n_rows = [start], start.values.dtype, len(frame.row_bound) - 1
     for line in cuts[1:-1]:
         first, last = rows_at(frame.first, frame.last, line)
-        first, last = max(first, start.first), min(last, line - (start.line - start.first - start.size + 1))
+        first = max(first, start.first)
+        last = min(last, line - (start.line - start.first - start.size + 1), n_rows)  # the last block may not be full
         n = max(0, last - first + 1)
         equal, no_gap = np.full(n, frame.plain.first, cell), np.zeros(n, cell)
         starts.append(Line(line, first, n, 0, np.concatenate((equal, no_gap, equal, no_gap))))

@@ -174,7 +174,7 @@ def _make_room(even, odd, tiles, n_tiles, dead):
     first, end = tiles
     if first > 0 and _any_lives(even, odd, first, dead):
         first -= 1
-    if end < n_tiles and _any_lives(even, odd, end - 1, dead):
+    if 0 < end < n_tiles and _any_lives(even, odd, end - 1, dead):
         end += 1
     return first, end
 

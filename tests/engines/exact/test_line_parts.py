@@ -83,10 +83,20 @@ def test_alignments_by_parts_are_those_of_one_thread(kind, seed, scores, mode, t
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", list(PEERS))
-def test_parts_are_made(kind, mode, small_parts):
+def test_parts_are_made(kind, mode, small_parts, monkeypatch):
+    """And none of them begins with rows that the matrix does not have: its last block of rows is not full."""
     query, target = pair_of(kind, 7, 6000)
+    beyond, starts = [], line_parts._starts
+
+    def begin(frame, *given):
+        found = starts(frame, *given)
+        beyond.extend(line.first + line.size - len(frame.row_bound) for line in found)
+        return found
+
+    monkeypatch.setattr(line_parts, "_starts", begin)
     align_one(query, target, Scores(), mode, sweeper=sweeps.Sweeper(3))
     assert small_parts and min(small_parts) >= 2
+    assert max(beyond) <= 0
 
 
 def swept_task(query, target, every=256):
