@@ -30,11 +30,8 @@ KINDS, SIZES, TIMES = ("replaced", "turned", "left out", "put in", "twice"), (10
 SETS = (0.003, "map-hifi", 12_000, 30), (0.08, "map-ont", 8000, 30), (0.12, "map-ont", 8000, 12)
 """Errors, preset of minimap2, mean length and depth."""
 APART, SCATTERED = 5000, 0.001  # bases between stretches; mismatches of the rest of the contig
-FLANK, KEY, MOST = (
-    400,
-    40,
-    8,
-)  # bases beside a stretch, of which the outer ones are found with so many edits
+FLANK, KEY, MOST = 400, 40, 8
+"""Bases beside a stretch; the outermost of them, by which they are found; edits of these."""
 
 Place = tuple[str, int, int, int]
 """Kind, size, and where the stretch begins and ends in the true sequence."""

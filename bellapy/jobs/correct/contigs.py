@@ -17,7 +17,7 @@ from bellapy.compute.threads import map_in_order
 from bellapy.engines.tags.support import Support, find_stretches
 from bellapy.engines.tags.symbols import Pile, Sources, make_pile
 from bellapy.jobs.correct.bridges import Beside, Bridges
-from bellapy.jobs.correct.members import Neighbours, choose_depth
+from bellapy.jobs.correct.members import choose_depth, neighbours_of
 from bellapy.jobs.correct.placements import Placements
 from bellapy.jobs.correct.template import Corrected, How, correct_template
 from bellapy.jobs.correct.terms import HALF, learn_from, sample
@@ -152,16 +152,8 @@ class Piles:
             placed.base[line[used]] + before, placed.flip[line[used]], found[used, 1] - low, at[used],
             at[used] + found[used, 2], columns, np.zeros(n, bool), np.zeros(n, bool),
         )  # fmt: skip
-        return Beside(self._neighbours(line[used]), sources, runs), found[used, 4] - low
-
-    def _neighbours(self, lines: np.ndarray) -> Neighbours:
-        """The whole reads of some lines."""
-        reads, placed = self._reads, self._placed
-        read, flip = placed.read[lines], placed.flip[lines]
-        first, last = reads.starts[read], reads.starts[read] + reads.lengths[read]
-        whole = 2 * len(reads.codes)
-        firsts, lasts = np.where(flip == 0, first, whole - last), np.where(flip == 0, last, whole - first)
-        return Neighbours(firsts, lasts, flip, read, reads.both_ways)
+        near = neighbours_of(self._reads, placed.read[line[used]], sources.flips == 0)
+        return Beside(near, sources, runs), found[used, 4] - low
 
     def pile(self, window: int, beside: Beside | None = None) -> Pile:
         """The pile of a window, made of the reads in it."""

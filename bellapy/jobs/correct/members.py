@@ -161,11 +161,15 @@ class Neighbours(NamedTuple):
         return np.where(codes < UNKNOWN, codes ^ np.uint8(self.flips[row]), codes), first
 
 
+def neighbours_of(reads: ReadSet, numbers: np.ndarray, same: np.ndarray) -> Neighbours:
+    """Some reads, (n,) int64, beside a template; same : (n,) bool, which have its direction."""
+    first = reads.starts[numbers]
+    last, whole = first + reads.lengths[numbers], 2 * len(reads.codes)
+    firsts, lasts = np.where(same, first, whole - last), np.where(same, last, whole - first)
+    return Neighbours(firsts, lasts, np.where(same, 0, 3), numbers, reads.both_ways)
+
+
 def find_neighbours(reads: ReadSet, overlaps: Overlaps, rows: np.ndarray, as_query: np.ndarray) -> Neighbours:
     """The reads of a template's pile."""
-    same = overlaps.strand[rows] > 0
     other = np.where(as_query, overlaps.target_id[rows], overlaps.query_id[rows])
-    first = reads.starts[other]
-    last, whole = first + reads.lengths[other], 2 * len(reads.codes)
-    firsts, lasts = np.where(same, first, whole - last), np.where(same, last, whole - first)
-    return Neighbours(firsts, lasts, np.where(same, 0, 3), other.astype(np.int64), reads.both_ways)
+    return neighbours_of(reads, other.astype(np.int64), overlaps.strand[rows] > 0)

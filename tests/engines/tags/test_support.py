@@ -107,8 +107,9 @@ def test_stretches_are_those_of_plain_walks(seed, sizes, data):
         at += len(its_codes) + len(template)
     firsts, lengths = np.cumsum([0] + [len(one) for one in codes])[1::2], np.array([len(one) for one in codes[1::2]])
     joined = Sources(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    together = np.concatenate(codes)
     found = find_stretches(
-        (both := np.concatenate(codes)), firsts, lengths, both, joined, np.concatenate(runs), np.array(ends, np.int64),
+        together, firsts, lengths, together, joined, np.concatenate(runs), np.array(ends, np.int64),
         np.cumsum([0, *sizes]), rule,
     )  # fmt: skip
     assert found.tolist() == expected
