@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -220,7 +221,7 @@ class StoredReads:
         room = codes.data
         runs = np.flatnonzero(np.diff(ids, prepend=-2) != 1)
         with open(self._folder.bytes_of(CODES), "rb") as stream:
-            for first, last in zip(runs.tolist(), [*runs[1:].tolist(), len(ids)], strict=True):
+            for first, last in pairwise(np.append(runs, len(ids)).tolist()):
                 at, end, place = int(starts[first]), int(ends[last - 1]) + PAD, int(self.starts[ids[first]])
                 self._check(stream, place, place + end - at)
                 stream.seek(place)

@@ -98,6 +98,15 @@ def test_options(here, options):
     assert same(here, expected="expected") and (here / "expected").stat().st_size
 
 
+@pytest.mark.parametrize("options", ["", "--cigar", "--min-overlap 4000", "--upper 2 --lower 2"])
+def test_reads_without_overlaps(tmp_path, rng, options):
+    (tmp_path / "reads.fa").write_text("".join(f">r{i}\n{random_bases(rng, 2000)}\n" for i in range(3)))
+    words = [tmp_path / "reads.fa", "-t1", *options.split()]
+    outcome = run("overlap", *words, "--workdir", tmp_path / "work", "-o", tmp_path / "tiles.paf")
+    assert outcome.code == 0, outcome.err
+    assert (tmp_path / "tiles.paf").read_bytes() == run("overlap", *words).out == b""
+
+
 @pytest.mark.parametrize("name", ["tiles.paf", "tiles.sam"])
 def test_paths_need_few_reads_at_a_time(here, monkeypatch, name):
     sizes = []
