@@ -10,9 +10,26 @@ from typing import TYPE_CHECKING, Any
 from bellapy.version import __version__
 
 if TYPE_CHECKING:
-    from bellapy.api import Aligner, assemble, candidates, count, extend, map, overlap
+    from bellapy.api import (
+        Aligner,
+        assemble,
+        candidates,
+        consensus,
+        correct,
+        count,
+        exact,
+        extend,
+        map,
+        overlap,
+        pairwise,
+        polish,
+        wga,
+    )
 
-__all__ = ["Aligner", "__version__", "assemble", "candidates", "count", "extend", "map", "overlap"]
+__all__ = [
+    "Aligner", "__version__", "assemble", "candidates", "consensus", "correct", "count", "exact", "extend", "map", "overlap",
+    "pairwise", "polish", "wga",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -10,30 +10,49 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bellapy.api.assembling import Assembly, assemble
+    from bellapy.api.correcting import correct
     from bellapy.api.extending import extend
+    from bellapy.api.genomes import AlignmentTable, wga
     from bellapy.api.mapping import Aligner, Mapping, map
     from bellapy.api.matrices import candidates, count
+    from bellapy.api.optimum import ExactAlignment, exact
     from bellapy.api.overlapping import overlap
+    from bellapy.api.pairing import PairTable, pairwise
+    from bellapy.api.polishing import polish
+    from bellapy.api.sequences import SequenceTable
     from bellapy.api.tables import ExtensionTable, Overlap, OverlapTable
+    from bellapy.api.windowing import consensus
 
 __all__ = [
     "Aligner",
+    "AlignmentTable",
     "Assembly",
+    "ExactAlignment",
     "ExtensionTable",
     "Mapping",
     "Overlap",
     "OverlapTable",
+    "PairTable",
+    "SequenceTable",
     "assemble",
     "candidates",
+    "consensus",
+    "correct",
     "count",
+    "exact",
     "extend",
     "map",
     "overlap",
+    "pairwise",
+    "polish",
+    "wga",
 ]
 MODULES = {
-    "assembling": ("Assembly", "assemble"), "extending": ("extend",), "mapping": ("Aligner", "Mapping", "map"),
-    "matrices": ("candidates", "count"), "overlapping": ("overlap",),
-    "tables": ("ExtensionTable", "Overlap", "OverlapTable"),
+    "assembling": ("Assembly", "assemble"), "correcting": ("correct",), "extending": ("extend",),
+    "genomes": ("AlignmentTable", "wga"), "mapping": ("Aligner", "Mapping", "map"), "matrices": ("candidates", "count"),
+    "optimum": ("ExactAlignment", "exact"), "overlapping": ("overlap",), "pairing": ("PairTable", "pairwise"),
+    "polishing": ("polish",), "sequences": ("SequenceTable",), "tables": ("ExtensionTable", "Overlap", "OverlapTable"),
+    "windowing": ("consensus",),
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellapy.api.inputs import Reads
+from bellapy.api.inputs import Reads, no_more
 from bellapy.api.polishing import Draft, Polisher
 from bellapy.api.reading import load_given
 from bellapy.compute.memory import give_back_freed
@@ -109,8 +109,7 @@ def assemble(
     ParameterError : an option out of range.  InputError : reads that cannot be read.  DeviceError : no GPU can be used.
     TypeError : an option of no such name.
     """
-    if unknown := options.keys() - fields_of(AssembleParams).keys():
-        raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
+    no_more(options, fields_of(AssembleParams))
     chosen = make_assemble_params(options)
     params = make_params(preset, threads=threads or usable_cores(), device=device)
     report = RunReport("bellapy.assemble", __version__, {**params.to_dict(), "assemble": asdict(chosen)})

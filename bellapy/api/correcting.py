@@ -1,15 +1,18 @@
-"""Reads to corrected reads, from files to a file: overlaps, found here or read, and what they show."""
+"""Reads to corrected reads, as a function and from files to a file: overlaps, found here or read, and what they show."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 
 from bellapy.api.folders import find_in_tiles
+from bellapy.api.inputs import Reads, no_more, run_params
 from bellapy.api.overlapping import Request, find_in_one_piece
-from bellapy.api.reading import Loaded, load_reads
+from bellapy.api.reading import Loaded, load_given, load_reads
+from bellapy.api.sequences import SequenceTable
 from bellapy.compute.resources import Resources
 from bellapy.engines.ends import End
 from bellapy.engines.trace import map_paths
@@ -29,10 +32,52 @@ from bellapy.jobs.overlap.align import Steps
 from bellapy.jobs.overlap.canonical import as_given, canonical_reads, given_overlaps, given_reads
 from bellapy.jobs.overlap.pipeline import overlap_reads, with_device
 from bellapy.params import Params
-from bellapy.params.correct import CorrectParams
+from bellapy.params.correct import FINDING, TAKEN, CorrectParams, make_correct_params, make_finding_params
+from bellapy.params.fields import fields_of
 from bellapy.records import Overlaps, ReadSet, join_overlaps
 from bellapy.report.log import logger, quietly
 from bellapy.report.run_report import Devices, RunReport
+from bellapy.version import __version__
+
+
+def correct(
+    reads: Reads, *, preset: str | None = None, threads: int | None = None, device: str = "auto", **options: Any
+) -> SequenceTable:  # fmt: skip
+    """Correct reads by each other: what `bellapy correct` does.
+
+    Parameters
+    ----------
+    reads : as those of `bellapy.overlap`.  preset : clr, ont, hq or hifi.  threads : None: all cores.
+    device : auto, cpu or cuda.
+    options : the options of `bellapy correct` by their names, with _ for -: min_support=2, trim=True, max_memory="2G".
+
+    Returns
+    -------
+    The corrected reads in the order given, with the letters of qualities: Phred scores, by what other reads show.
+
+    Raises
+    ------
+    ParameterError : an option out of range.  InputError : reads that cannot be read.  DeviceError : no GPU can be used.
+    MemoryLimitError : the work does not fit `max_memory`.  TypeError : an option of no such name.
+    """
+    no_more(options, [*FINDING, *TAKEN, *fields_of(CorrectParams), "max_memory"])
+    chosen = make_correct_params(options)
+    run = run_params(threads, device, options.get("max_memory"))
+    params = replace(make_finding_params({**options, "preset": preset}), run=run)
+    report = RunReport("bellapy.correct", __version__, {**params.to_dict(), "correct": asdict(chosen)})
+    start_report(report)
+    loaded = load_given(reads, params, report, overlaps=True)
+    found, steps = overlap_reads(loaded.reads, loaded.params, report)
+    given, found = as_given(loaded.reads, found, loaded.order, run.threads, with_bases=True)
+    found = _with_copies(given, found, loaded.params, chosen.min_support, report)
+    resources = Resources.of(loaded.params.run, report.devices)
+    job = Job(given, found, _tracer(given, found, steps, loaded.params, resources), chosen, resources)
+    writer = Writer(chosen)
+    corrected = correct_reads(job, report, writer.take_qualities)
+    pieces = [piece for name, one in zip(given.names, corrected, strict=True) for piece in writer.pieces(name, one)]
+    writer.tell(report)
+    report.finish()
+    return SequenceTable.of(pieces, report)
 
 
 def start_report(report: RunReport) -> None:
@@ -89,12 +134,17 @@ def _find_overlaps(
 
     overlaps, steps = find() if work is None else keep_overlaps(work, find)
     reads = _given(load_reads(paths, params, report)) if held is None else held  # a folder had the overlaps
-    end, resources = End.of(params.extension.extension), Resources.of(with_device(params).run, report.devices)
+    return reads, overlaps, _tracer(reads, overlaps, steps, params, Resources.of(with_device(params).run, report.devices))
+
+
+def _tracer(reads: ReadSet, overlaps: Overlaps, steps: Steps, params: Params, resources: Resources) -> Tracer:
+    """What makes the paths of overlaps."""
+    end = End.of(params.extension.extension)
 
     def trace(rows: np.ndarray) -> Iterator[Traced]:
         return map_paths(pack, reads, overlaps.take(rows), steps, end, resources)
 
-    return reads, overlaps, trace
+    return trace
 
 
 def _with_copies(reads: ReadSet, overlaps: Overlaps, params: Params, least: int, report: RunReport) -> Overlaps:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
 
+from bellapy.compute.threads import usable_cores
 from bellapy.errors import InputError
 from bellapy.io.fastx import load_reads, stream_records
 from bellapy.io.fastx_lines import Records
+from bellapy.params.fields import check, fields_of, parse_size
+from bellapy.params.run import RunParams
 from bellapy.records import ReadSet
 
 Text: TypeAlias = str | bytes
@@ -20,6 +23,16 @@ Reads: TypeAlias = Path | Sequence[Path] | Mapping[str, Text] | Iterable[tuple[s
 NAME = re.compile(r"[!-~]+")
 SEQUENCES = "the sequences given"
 SOME = 100  # records at a time
+BASES = re.compile(r"[ACGTUNRYKMSWBDHV]+", re.IGNORECASE)
+
+
+def named(given: Reads | bytes, name: str) -> Reads:
+    """Reads as given; one sequence that is given where names of files may be, too, with this name."""
+    if isinstance(given, bytes):
+        return {name: given}
+    if isinstance(given, str) and BASES.fullmatch(given) and not os.path.exists(given):
+        return {name: given}
+    return given
 
 
 def paths_of(given: Reads) -> list[str] | None:
@@ -29,6 +42,30 @@ def paths_of(given: Reads) -> list[str] | None:
     if isinstance(given, Sequence) and given and all(isinstance(item, (str, os.PathLike)) for item in given):
         return [os.fspath(item) for item in given]
     return None
+
+
+def source_of(given: Reads) -> str:
+    """What messages call it: the name of the first file, or the sequences given."""
+    return (paths_of(given) or [SEQUENCES])[0]
+
+
+def no_more(options: Mapping[str, Any], known: Collection[str]) -> None:
+    """Raise TypeError for an option of an unknown name."""
+    if unknown := options.keys() - set(known):
+        raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
+
+
+def run_params(threads: int | None, device: str, max_memory: int | str | None = None) -> RunParams:
+    """What a call may use; threads : None: all cores.  max_memory : bytes, or text such as 2GiB.
+
+    Raises
+    ------
+    ParameterError : a value out of range.
+    """
+    most = parse_size(max_memory) if isinstance(max_memory, str) else max_memory
+    made = RunParams(usable_cores() if threads is None else threads, device, most)
+    check(vars(made), fields_of(RunParams))
+    return made
 
 
 def as_reads(given: Reads) -> ReadSet:

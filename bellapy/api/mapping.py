@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bellapy.api.inputs import Reads, as_reads, as_records, paths_of
+from bellapy.api.inputs import Reads, as_reads, as_records, named, no_more, paths_of
 from bellapy.compute.gpu.devices import choose_device
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import usable_cores
@@ -32,16 +30,6 @@ if TYPE_CHECKING:  # loaded when needed
     from bellapy.jobs.map.gpu.rounds import MappingCards
 
 KINDS = {PRIMARY: "primary", SECONDARY: "secondary", SUPPLEMENTARY: "supplementary"}
-BASES = re.compile(r"[ACGTUNRYKMSWBDHV]+", re.IGNORECASE)
-
-
-def _named(given: Reads | bytes) -> Reads:
-    """Reads as given; one sequence that is given where names of files may be, too, with a name."""
-    if isinstance(given, bytes):
-        return {"read": given}
-    if isinstance(given, str) and BASES.fullmatch(given) and not os.path.exists(given):
-        return {"read": given}
-    return given
 
 
 class Mapping(NamedTuple):
@@ -94,8 +82,7 @@ class Aligner:
     ):  # fmt: skip
         known = options_of(MapOptions, MapWriting, ScoreOptions)
         names = (*ScoreOptions._fields, "zdrop", "end_bonus", "most_secondary")
-        if unknown := options.keys() - set(names):
-            raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
+        no_more(options, names)
         check(given_values(options, names) | {"device": device}, known | fields_of(RunParams))
         self._given, self._align, self._secondary = options, align, secondary
         self._circular = circles_of(circular, align)
@@ -124,7 +111,7 @@ class Aligner:
         ------
         InputError : a reference or reads that cannot be read.
         """
-        stream = batches(as_records(_named(reads)))
+        stream = batches(as_records(named(reads, "read")))
         first = next(stream, None)
         if first is None:
             return

@@ -1,21 +1,25 @@
-"""Contigs corrected by the reads that map to them."""
+"""Contigs corrected by the reads that map to them, as a function and from files to a file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellapy.api.reading import Loaded, load_reads
+from bellapy.api.inputs import Reads, as_records, named, no_more, run_params, source_of
+from bellapy.api.reading import Loaded, load_given, load_reads
+from bellapy.api.sequences import SequenceTable
 from bellapy.compute.resources import Resources
 from bellapy.compute.threads import map_in_order
 from bellapy.engines.tags.symbols import shorten
+from bellapy.errors import ParameterError
+from bellapy.io.fastx import stream_records
 from bellapy.io.fastx_lines import Records
 from bellapy.io.outputs import open_output
 from bellapy.io.workdir import Workdir
-from bellapy.jobs.correct.contigs import Piles, polish
+from bellapy.jobs.correct.contigs import Piles, polish_piles
 from bellapy.jobs.correct.drafts import DraftContig, read_drafts
 from bellapy.jobs.correct.jumps import cut_jumps
 from bellapy.jobs.correct.pipeline import BEFORE_PHASING, Counts
@@ -25,14 +29,16 @@ from bellapy.jobs.map.batches import BATCH_BASES
 from bellapy.jobs.map.choose import SECONDARY
 from bellapy.jobs.map.pipeline import Mapped, Mapper
 from bellapy.jobs.map.run import Wanted, prepare
-from bellapy.params import Params
-from bellapy.params.assemble import MOST_ROUNDS, SETTLED
+from bellapy.params import Params, make_params
+from bellapy.params.assemble import MOST_ROUNDS, POLISHING, SETTLED, PolishParams, make_polish_params
 from bellapy.params.correct import CorrectParams
+from bellapy.params.reads import POOR, SHORT
 from bellapy.records import Paths, ReadSet
 from bellapy.records.bases import LETTERS
 from bellapy.report.log import logger
 from bellapy.report.progress import progress
-from bellapy.report.run_report import RunReport, Stage
+from bellapy.report.run_report import Dropped, RunReport, Stage
+from bellapy.version import __version__
 
 BEYOND = 20_000  # bases by which circles go on for the reads that cross their joint
 MOST_TURNS = 3  # of small ones
@@ -40,6 +46,40 @@ SOME = 100  # reads, spread evenly, that tell how to map all
 PLACED, NOISY = 0.5, "clr"  # share of bases that find a place at least, else this preset of `map` is tried
 RAW = "raw"
 CHANGES = "mismatches", "inserted", "deleted", RAW  # of Counts
+
+
+def polish(
+    draft: Reads | bytes, reads: Reads, *, circular: Collection[str] = (), threads: int | None = None, device: str = "auto",
+    **options: Any,
+) -> SequenceTable:  # fmt: skip
+    """Correct contigs by the reads that map to them: what `bellapy polish` does.
+
+    Parameters
+    ----------
+    draft : contigs, as the reads of `bellapy.overlap`, or one sequence.  reads : as those of `bellapy.overlap`.
+    circular : names of contigs that are circles, beside those of files whose headers say so.
+    threads : None: all cores.  device : auto, cpu or cuda.
+    options : rounds, min_support, max_depth, no_phase, max_memory, as options of `bellapy polish`.
+
+    Raises
+    ------
+    ParameterError : an option out of range, or a circle of no such name.  InputError : sequences that cannot be read.
+    TypeError : an option of no such name.
+    """
+    no_more(options, [*POLISHING, *PolishParams.__annotations__, "max_memory"])
+    params, rounds = make_polish_params(options)
+    finding = replace(make_params(), run=run_params(threads, device, options.get("max_memory")))
+    report = RunReport("bellapy.polish", __version__, {"polish": {**asdict(params), "rounds": rounds}})
+    report.dropped = Dropped(SHORT, POOR)
+    contigs = named(draft, "draft")
+    drafts = read_drafts(as_records(contigs), source_of(contigs))
+    if unknown := set(circular) - {one.name for one in drafts}:
+        raise ParameterError(f"circular: no contig is named {', '.join(sorted(unknown))}")
+    drafts = [one._replace(circular=one.circular or one.name in circular) for one in drafts]
+    polished = _polish(drafts, load_given(reads, finding, report), params, rounds, report, None)
+    report.finish()
+    pieces = [(one.name, LETTERS[codes].tobytes(), None) for one, codes in zip(drafts, polished, strict=True)]
+    return SequenceTable.of(pieces, report)
 
 
 class Draft(NamedTuple):
@@ -142,7 +182,7 @@ def polish_once(
     piles = Piles(reads, [draft.codes for draft in drafts], circular, placed, BEFORE_PHASING * params.max_depth)
     counts, contigs, window = Counts(), list[np.ndarray](), 0
     with report.stage(PolishStage("polish")) as stage, progress("polish", len(drafts)) as advance:
-        for codes, found in polish(piles, params, resources.threads):
+        for codes, found in polish_piles(piles, params, resources.threads):
             for one in found:
                 counts.add(one, changes_of(piles.codes(window), one))
                 window += 1
@@ -248,7 +288,7 @@ def polish_files(
 
     finding : which reads are taken, and what may be used.
     """
-    drafts = read_drafts(draft)
+    drafts = read_drafts(stream_records([draft]), draft)
     polished = _polish(drafts, load_reads(reads, finding, report), params, rounds, report, work)
     with open_output(output) as stream:
         for one, codes in zip(drafts, polished, strict=True):

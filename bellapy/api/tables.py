@@ -16,6 +16,7 @@ from bellapy.io.outputs import check_outputs, open_output
 from bellapy.io.overlap_writer import choose_output, formatter, open_writer
 from bellapy.io.paf import format_overlaps
 from bellapy.io.path_text import cigars
+from bellapy.io.table_text import NameTable
 from bellapy.jobs.extend import format_extensions
 from bellapy.records import Extensions, Overlaps, Paths, ReadSet
 from bellapy.report.run_report import RunReport
@@ -212,9 +213,9 @@ class ExtensionTable(Columns):
 
 def _texts(parts: list[Paths]) -> np.ndarray:
     """CIGARs of all paths, as objects."""
-    found: list[str] = []
-    for paths in parts:
-        table = cigars(paths)
-        text, ends = table.text.tobytes().decode(), table.offsets.tolist()
-        found += [text[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
-    return np.array(found, dtype=object)
+    return text_objects([cigars(paths) for paths in parts])
+
+
+def text_objects(tables: list[NameTable]) -> np.ndarray:
+    """All texts, as objects."""
+    return np.array([text.decode() for table in tables for text in table.to_list()], dtype=object)

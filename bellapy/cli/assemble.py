@@ -13,9 +13,15 @@ from bellapy.cli.session import session, with_run
 from bellapy.errors import ParameterError
 from bellapy.io.outputs import GFA, check_sequence_name, ending_of
 from bellapy.params import KmerParams, Params, make_params
-from bellapy.params.assemble import AssembleParams, AssembleWriting, PolishParams, make_assemble_params
-from bellapy.params.correct import CorrectParams, make_correct_params
-from bellapy.params.fields import check, given_values, options_of
+from bellapy.params.assemble import (
+    POLISHING,
+    AssembleParams,
+    AssembleWriting,
+    PolishParams,
+    make_assemble_params,
+    make_polish_params,
+)
+from bellapy.params.fields import given_values, options_of
 from bellapy.params.overlap import FIELDS, PresetParams
 from bellapy.params.reads import POOR, SHORT
 from bellapy.params.run import RunParams, WorkdirParams
@@ -23,8 +29,6 @@ from bellapy.report.run_report import Dropped
 
 FINDING = {**options_of(PresetParams), **pick(KmerParams, "error_rate depth")}
 """Options of `overlap` that rule how overlaps are found."""
-POLISHING = pick(CorrectParams, "min_support max_depth no_phase")
-"""Options of `correct` that rule what reads change."""
 
 
 @takes(FINDING, options_of(AssembleParams, AssembleWriting, RunParams, WorkdirParams), RUNNING)
@@ -66,9 +70,7 @@ def polish(given: Given, draft: Drafts, reads: Reads, output: Output = "-") -> N
     check_sequence_name(output, "contigs are written as FASTA; name another file")
     if draft == "-" and "-" in reads:
         raise ParameterError("-: standard input holds the draft or the reads; name a file for the other")
-    params = make_correct_params({name: given[name] for name in POLISHING})
-    rounds = given["rounds"]
-    check(given_values(given, ["rounds"]), options_of(PolishParams))
+    params, rounds = make_polish_params(given)
     with session(given, [draft, *reads], {"-o": output}) as run:
         run.report.parameters = {"polish": {**asdict(params), "rounds": rounds}}
         run.report.dropped = Dropped(SHORT, POOR)

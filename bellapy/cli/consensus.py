@@ -34,7 +34,7 @@ def consensus(given: Given, windows: Windows, output: Output = "-") -> None:
         from bellapy.jobs.windows import find_consensus
 
         resources = Resources.of(run.run, run.report.devices)
-        lines = find_consensus(windows, scoring, run.report, with_alignment=bool(given["msa"]), resources=resources)
+        lines = find_consensus(windows, scoring, run.report, resources, with_alignment=bool(given["msa"]))
         with open_output(output) as stream:
             for some in lines:
                 stream.write(some)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 from bellapy.cli.folder import given_folder
-from bellapy.cli.options import RUNNING, Given, Output, Reads, pick, takes
+from bellapy.cli.options import RUNNING, Given, Output, Reads, takes
 from bellapy.cli.session import session, with_run
 from bellapy.errors import ParameterError
 from bellapy.io.outputs import check_sequence_name, is_fastq
-from bellapy.params import KmerParams, Params, make_params
-from bellapy.params.correct import SHORTEST_USED, CorrectParams, make_correct_params
-from bellapy.params.fields import INPUT, check, given_values, options_of
-from bellapy.params.overlap import FIELDS, PresetParams
+from bellapy.params import Params
+from bellapy.params.correct import FINDING, TAKEN, CorrectParams, make_correct_params, make_finding_params
+from bellapy.params.fields import INPUT, options_of
 from bellapy.params.run import RunParams, WorkdirParams
 
 OverlapFile = Annotated[
@@ -25,18 +24,6 @@ OverlapFile = Annotated[
         rich_help_panel=INPUT,
     ),
 ]  # fmt: skip
-_MIN_OVERLAP = FIELDS["min_overlap"]
-FINDING = {
-    **options_of(PresetParams), **pick(KmerParams, "error_rate depth"),
-    "min_overlap": replace(_MIN_OVERLAP, default=SHORTEST_USED, about=replace(_MIN_OVERLAP.about, unset="")),
-}  # fmt: skip
-"""Options of `overlap` that rule how overlaps are found."""
-TAKEN = {
-    f"min_read_{what}": replace(field, name=f"min_read_{what}")
-    for what in ("length", "quality")
-    for field in [FIELDS[f"min_{what}"]]
-}
-"""Those that rule which reads are taken: the option --min-length is about what is written."""
 
 
 @takes(FINDING, TAKEN, options_of(CorrectParams, RunParams, WorkdirParams), RUNNING)
@@ -44,10 +31,7 @@ def correct(given: Given, reads: Reads, output: Output = "-", overlaps: OverlapF
     """Reads corrected by each other."""
     chosen = make_correct_params(given)
     _check(given, output, overlaps)
-    finding = {"min_overlap": SHORTEST_USED, **given_values(given, FIELDS.keys() & FINDING.keys())}
-    check(given_values(given, TAKEN), TAKEN)
-    taken = {name.replace("read_", ""): value for name, value in given_values(given, TAKEN).items()}
-    params = make_params(given.get("preset"), **finding, **taken)
+    params = make_finding_params(given)
     inputs = [*reads, *([overlaps] if overlaps else [])]
     with session(given, inputs, {"-o": output}) as run:
         params = with_run(params, run)

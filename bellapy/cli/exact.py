@@ -46,9 +46,9 @@ def exact(
     """The optimal alignment of two sequences."""
     params = make_exact_params(given)
     with session(given, [query, target], {"-o": output, "--plot": plot}) as run:
-        from bellapy.jobs.exact.pipeline import Request, align_files
+        from bellapy.jobs.exact.pipeline import Means, Request, align_files
 
         what = {"score_only": score_only, "query_name": query_name, "target_name": target_name}
         with given_folder(given, "exact", {**asdict(params), **what}, [query, target]) as work:
-            request = Request(query, target, query_name, target_name, output, score_only, plot, work, run.run)
-            align_files(request, params, run.report)
+            request = Request(query, target, query_name, target_name, output, score_only, plot)
+            align_files(request, params, Means(run.run, run.report, work))

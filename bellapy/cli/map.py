@@ -14,7 +14,7 @@ from bellapy.compute.resources import Resources
 from bellapy.errors import ParameterError
 from bellapy.io.outputs import alignment_format, index_of, open_output
 from bellapy.jobs.map.style import Style
-from bellapy.params import affine_scoring, map_preset
+from bellapy.params import map_preset
 from bellapy.params.fields import check, fields_of, given_values, options_of
 from bellapy.params.map import (
     IndexOptions,
@@ -24,10 +24,10 @@ from bellapy.params.map import (
     ReferenceOptions,
     ScoreOptions,
     adjusted,
+    make_pair_params,
 )  # fmt: skip
 from bellapy.params.reads import ReadParams
 from bellapy.params.run import RunParams
-from bellapy.params.scoring import AffineScoring
 
 MAPPING = options_of(MapOptions, ReferenceOptions, ReadParams, ScoreOptions, MapWriting)
 
@@ -109,17 +109,11 @@ def pairwise(
     output: Output = "-",
 ) -> None:
     """Affine alignments of given pairs."""
-    params = PairParams(**given_values(given, PairParams._fields))
-    check(given_values(given, PairParams._fields), options_of(PairParams))
-    scores = params.match, params.mismatch, params.gap_open, params.gap_extend
-    scoring = affine_scoring(AffineScoring(), *scores)
+    params = make_pair_params(given)
     with session(given, [pairs, *([] if targets is None else [targets])], {"-o": output}) as run:
-        from bellapy.jobs.pairwise import align_pairs
+        from bellapy.jobs.pairwise import align_files
 
-        lines = align_pairs(
-            (pairs, targets), params.mode, scoring, run.report, zdrop=params.zdrop, band=params.band, cigar=params.cigar,
-            resources=Resources.of(run.run, run.report.devices),
-        )  # fmt: skip
+        lines = align_files((pairs, targets), params, run.report, Resources.of(run.run, run.report.devices))
         with open_output(output) as stream:
             for some in lines:
                 stream.write(some)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from bellapy.errors import InputError
 from bellapy.io.fastx import stream_records
+from bellapy.io.fastx_lines import Records
 from bellapy.records.bases import ENCODE, UNKNOWN
 from bellapy.records.genomes import BETWEEN, Genome
 
@@ -18,16 +21,26 @@ def load_genome(path: str) -> Genome:
 
     Raises
     ------
-    InputError : as `stream_records`; two sequences of one name; no base but N in the whole file.
+    InputError : as `stream_records` and `genome_of`.
+    """
+    return genome_of(stream_records([path]), path)
+
+
+def genome_of(all_records: Iterable[Records], source: str) -> Genome:
+    """All sequences of records; source : where they are from.
+
+    Raises
+    ------
+    InputError : two sequences of one name; no base but N at all.
     """
     names: dict[str, None] = {}
     between = np.full(BETWEEN, UNKNOWN, np.uint8), np.zeros(BETWEEN, np.bool_)
     codes, masked, sizes = [between[0]], [between[1]], []
-    for records in stream_records([path]):
+    for records in all_records:
         for name, sequence in zip(records.names, records.sequences, strict=True):
             text = name.decode("utf-8", "surrogateescape")
             if text in names:
-                raise InputError(path, f"two sequences have the name {text}; names have to differ", record=len(names) + 1)
+                raise InputError(source, f"two sequences have the name {text}; names have to differ", record=len(names) + 1)
             names[text] = None
             letters = np.frombuffer(sequence, np.uint8)
             codes += [np.frombuffer(sequence.translate(CODES), np.uint8), between[0]]
@@ -39,5 +52,5 @@ def load_genome(path: str) -> Genome:
         BETWEEN + np.cumsum(lengths + BETWEEN) - lengths - BETWEEN, lengths,
     )  # fmt: skip
     if genome.codes.min() >= UNKNOWN:
-        raise InputError(path, "holds no base that is known: no A, C, G or T")
+        raise InputError(source, "holds no base that is known: no A, C, G or T")
     return genome

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from bellapy.io.compressed import open_stream
 from bellapy.io.fastx import stream_records
 from bellapy.io.table_text import NO_NAMES, NUMBER, TEXT, NameTable, format_rows
 from bellapy.params import AffineScoring
+from bellapy.params.map import PairParams
 from bellapy.records.bases import encode
 from bellapy.report.log import cpu_time
 from bellapy.report.run_report import RunReport, Stage
@@ -31,6 +32,7 @@ BATCH_PAIRS = 1 << 12
 BATCH_BASES = 1 << 22
 GPU_BATCH = 1 << 5  # times as much: a GPU is full with some thousand pairs
 MOST_SCORE = 1 << 28  # what 32-bit cells hold for certain
+GIVEN = "the pairs given"
 
 
 class Pair(NamedTuple):
@@ -49,72 +51,109 @@ class PairwiseStage(Stage):
     aligning_cpu_s: float | None = None
 
 
-def align_pairs(
-    paths: tuple[str, str | None], mode: str, scoring: AffineScoring, report: RunReport, *, zdrop: int | None = None,
-    band: int | None = None, cigar: bool = False, resources: Resources | None = None,
+class Aligned(NamedTuple):
+    """Alignments of some pairs, one after another.
+
+    first : index of the first pair.  names : queries' and targets'; None: they have none.
+    score, query_start, query_end, target_start, target_end : (n,) int64.  cigars : paths; None: none were asked for.
+    """
+
+    first: int
+    names: list[NameTable] | None
+    score: np.ndarray
+    query_start: np.ndarray
+    query_end: np.ndarray
+    target_start: np.ndarray
+    target_end: np.ndarray
+    cigars: NameTable | None
+
+
+def align_files(
+    paths: tuple[str, str | None], params: PairParams, report: RunReport, resources: Resources
 ) -> Iterator[bytes]:  # fmt: skip
     """Lines of index, score, query end and target end, in input order; with `cigar`, the path in `cg:Z`.
 
     Pairs of files have names in the place of the index.  Local alignments have starts before the ends.
 
     paths : two columns a line, query and target, and None; or two files of reads, queries and targets.
-    mode : global, extend (from the beginning of both to the best cell), or local.
-    zdrop : ends an extension; None: nothing does.
-    band : diagonals that the alignment has at its disposal, at least; None: all.
-    resources : threads and device; None: one thread.
 
     Raises
     ------
     InputError : a line that is not a pair of sequences, one too long for the scores, files of different numbers of reads.
-    ParameterError : an unknown mode, scores of the wrong sign, a zdrop or a band for a mode that has none.
+    ParameterError : standard input for both files.
     """
-    if mode not in MODES:
-        raise ParameterError(f"--mode {mode}: choose from {', '.join(MODES)}")
-    if zdrop is not None and mode != "extend":
-        raise ParameterError("--zdrop: only extensions end early; leave it out, or choose --mode extend")
-    if band is not None and mode == "local":
-        raise ParameterError("--band: local alignments may lie on any diagonal; leave it out, or choose another --mode")
     if paths[0] == paths[1] == "-":
         raise ParameterError("-: standard input holds the queries or the targets; name a file for the other")
-    resources, scoring = resources or Resources(), ordered(scoring)
-    effort = Effort(zdrop=NO_ZDROP if zdrop is None else zdrop, diagonals=band or 0)
-    alone = resources.device != "cpu"  # the engine takes threads by itself
-    solve = make_align(scoring, cigar, resources)
-    n_pairs = n_cells = 0
+    none = True
+    for some in align_pairs(file_pairs(paths, params.scoring), params, report, resources):
+        none = False
+        yield format_aligned(some, params.mode)
+    if none:
+        raise InputError(paths[0], "is empty; two tab-separated columns a line are needed")
 
-    def align(batch: tuple[int, list[Pair]]) -> tuple[int, int, bytes]:
-        first, pairs = batch
-        pieces, queries, targets = _pieces(pairs, MODES[mode])
-        if mode == "local":
+
+def align_pairs(
+    pairs: Iterator[Pair], params: PairParams, report: RunReport, resources: Resources
+) -> Iterator[Aligned]:  # fmt: skip
+    """Alignments of pairs, in order, some at a time."""
+    scoring, is_local = ordered(params.scoring), params.mode == "local"
+    effort = Effort(zdrop=NO_ZDROP if params.zdrop is None else params.zdrop, diagonals=params.band or 0)
+    alone = resources.device != "cpu"  # the engine takes threads by itself
+    solve = make_align(scoring, params.cigar, resources)
+    n_pairs = 0
+
+    def align(batch: tuple[int, list[Pair]]) -> Aligned:
+        first, some = batch
+        pieces, queries, targets = _pieces(some, MODES[params.mode])
+        if is_local:
             pieces = local_pieces(queries, targets, pieces, scoring)
         solved = solve(queries, targets, pieces, effort)
-        numbers = [solved.score, solved.q_used, solved.t_used]
-        if mode == "local":
-            q_end, t_end = pieces.q_len, pieces.t_len
-            numbers = [solved.score, q_end - solved.q_used, q_end, t_end - solved.t_used, t_end]
-        columns: list[tuple] = [*_labels(first, pairs), *((NUMBER, "", column) for column in numbers)]
-        if cigar:
-            columns.append((TEXT, "cg:Z:", cigar_texts(solved, backward=mode == "local")))
-        return len(pairs), solved.cells, format_rows(columns, NO_NAMES)
+        none = np.zeros(len(some), np.int64)
+        ends = none, solved.q_used, none, solved.t_used
+        if is_local:
+            ends = pieces.q_len - solved.q_used, pieces.q_len, pieces.t_len - solved.t_used, pieces.t_len
+        cigars = cigar_texts(solved, backward=is_local) if params.cigar else None
+        return Aligned(first, _names(some), solved.score, *ends, cigars)
 
     with report.stage(PairwiseStage("pairwise")) as stage:
         start = cpu_time()
-        batches = _batches(_pairs(paths, scoring), GPU_BATCH if alone else 1)
-        done = map(align, made_ahead(batches)) if alone else map_in_order(align, batches, resources.threads)
-        for n, cells, lines in done:
-            n_pairs, n_cells = n_pairs + n, n_cells + cells
-            yield lines
-        if not n_pairs:
-            raise InputError(paths[0], "is empty; two tab-separated columns a line are needed")
+        batches = _batches(pairs, GPU_BATCH if alone else 1)
+        for done in map(align, made_ahead(batches)) if alone else map_in_order(align, batches, resources.threads):
+            n_pairs += len(done.score)
+            yield done
         stage.pairs, stage.aligning_cpu_s = n_pairs, round(cpu_time() - start, 3)
 
 
-def _labels(first: int, pairs: list[Pair]) -> list[tuple]:
-    """The columns that say which pair a line is about: its index, or both names."""
+def _names(pairs: list[Pair]) -> list[NameTable] | None:
     names = [pair.names for pair in pairs if pair.names]
-    if not names:
-        return [(NUMBER, "", first + np.arange(len(pairs)))]
-    return [(TEXT, "", NameTable.of([name.decode() for name in side])) for side in zip(*names, strict=True)]
+    return [NameTable.of([name.decode() for name in side]) for side in zip(*names, strict=True)] or None
+
+
+def format_aligned(some: Aligned, mode: str) -> bytes:
+    """Lines as those of `align_files`."""
+    labels: list[tuple] = [(NUMBER, "", some.first + np.arange(len(some.score)))]
+    if some.names:
+        labels = [(TEXT, "", side) for side in some.names]
+    numbers = [some.score, some.query_end, some.target_end]
+    if mode == "local":
+        numbers = [some.score, some.query_start, some.query_end, some.target_start, some.target_end]
+    paths = [(TEXT, "cg:Z:", some.cigars)] if some.cigars else []
+    return format_rows([*labels, *((NUMBER, "", column) for column in numbers), *paths], NO_NAMES)
+
+
+def given_pairs(given: Iterable[Sequence[str | bytes]], scoring: AffineScoring) -> Iterator[Pair]:
+    """Pairs of sequences, checked.
+
+    Raises
+    ------
+    InputError : not two sequences, letters that are none, or a pair too long for the scores.
+    """
+    most = _most_bases(scoring)
+    for number, pair in enumerate(given, 1):
+        if isinstance(pair, (str, bytes)) or len(pair) != 2 or not all(isinstance(one, (str, bytes)) for one in pair):
+            raise InputError(GIVEN, "a query and a target are needed for each, as text", record=number)
+        query, target = (one.encode(errors="replace") if isinstance(one, str) else one for one in pair)
+        yield _checked(GIVEN, query, target, most, record=number)
 
 
 def _batches(pairs: Iterator[Pair], times: int) -> Iterator[tuple[int, list[Pair]]]:
@@ -130,9 +169,9 @@ def _batches(pairs: Iterator[Pair], times: int) -> Iterator[tuple[int, list[Pair
         yield first, some
 
 
-def _pairs(paths: tuple[str, str | None], scoring: AffineScoring) -> Iterator[Pair]:
-    """All pairs, checked."""
-    most = MOST_SCORE // max(scoring.match, -scoring.mismatch, scoring.extend1, scoring.extend2)
+def file_pairs(paths: tuple[str, str | None], scoring: AffineScoring) -> Iterator[Pair]:
+    """All pairs of files, checked; paths : as of `align_files`."""
+    most = _most_bases(scoring)
     queries, targets = paths
     if targets is not None:
         yield from _of_files(queries, targets, most)
@@ -165,12 +204,22 @@ def _parse(path: str, number: int, line: bytes, most: int) -> Pair:
     if len(columns) != 2:
         hint = " For FASTA or FASTQ give two files." if line[:1] in (b">", b"@") else ""
         raise InputError(path, f"{len(columns)} columns instead of 2, separated by a tab.{hint}", line=number)
-    for what, sequence in zip(("query", "target"), columns, strict=True):
+    query, target = columns
+    return _checked(path, query, target, most, line=number)
+
+
+def _checked(source: str, query: bytes, target: bytes, most: int, **where: int) -> Pair:
+    """A pair of sequences without names; where : their line or record."""
+    for what, sequence in (("query", query), ("target", target)):
         if sequence and not sequence.isalpha():
-            raise InputError(path, f"the {what} holds characters that are not letters", line=number)
-    if len(columns[0]) + len(columns[1]) > most:
-        raise InputError(path, f"the pair has more than {most} bases, too many for these scores", line=number)
-    return Pair(encode(columns[0]), encode(columns[1]), None)
+            raise InputError(source, f"the {what} holds characters that are not letters", **where)
+    if len(query) + len(target) > most:
+        raise InputError(source, f"the pair has more than {most} bases, too many for these scores", **where)
+    return Pair(encode(query), encode(target), None)
+
+
+def _most_bases(scoring: AffineScoring) -> int:
+    return MOST_SCORE // max(scoring.match, -scoring.mismatch, scoring.extend1, scoring.extend2)
 
 
 def _pieces(pairs: list[Pair], mode: int) -> tuple[Pieces, np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -114,6 +114,8 @@ def _with_errors(rng: np.random.Generator, codes: np.ndarray, rate: float) -> np
 def warm_up(commands: Sequence[str], device: str, threads: int) -> Iterator[Warmed]:
     """Run the command lines of these commands, so many at a time; what each took, as they end.
 
+    Those of one command have most code in common.  So they run one after the other, and none compiles what another does.
+
     commands : of RUNS.  device : cpu, cuda or auto.
     """
     chosen = choose_device(device)
@@ -121,16 +123,14 @@ def warm_up(commands: Sequence[str], device: str, threads: int) -> Iterator[Warm
     with TemporaryDirectory(prefix="bellapy-warm-up-") as name:
         folder = Path(name)
         make_inputs(folder)
-        lines = [
-            (i, command, its, line)
+        chains = [
+            [(f"{command}{i}{its}", its, line) for i, line in enumerate(RUNS[command])]
             for command in commands
             for its in (both if command in BY_SIZE else (chosen,))
-            for i, line in enumerate(RUNS[command])
         ]
-        lines.sort(key=lambda each: each[0])  # side by side runs those that have least in common
 
-        def run(i: int, command: str, its: str, line: Sequence[str]) -> Warmed:
-            began, out = time.perf_counter(), f"{command}{i}{its}"
+        def run(out: str, its: str, line: Sequence[str]) -> Warmed:
+            began = time.perf_counter()
             words = [*(word.format(out=out) for word in line), "--device", its]
             done = subprocess.run(
                 [sys.executable, "-m", "bellapy", *words, "-t", THREADS], cwd=folder, capture_output=True, text=True
@@ -139,5 +139,9 @@ def warm_up(commands: Sequence[str], device: str, threads: int) -> Iterator[Warm
             return Warmed(" ".join(words), time.perf_counter() - began, "".join(error))
 
         with ThreadPoolExecutor(threads) as pool:
-            for future in as_completed([pool.submit(run, *line) for line in lines]):
-                yield future.result()
+            rest = {pool.submit(run, *chain[0]): chain[1:] for chain in chains}
+            while rest:
+                for future in wait(rest, return_when=FIRST_COMPLETED).done:
+                    if left := rest.pop(future):
+                        rest[pool.submit(run, *left[0])] = left[1:]
+                    yield future.result()

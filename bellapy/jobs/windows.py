@@ -65,36 +65,43 @@ def read_windows(paths: Sequence[str]) -> Iterator[Group]:
 
 
 def find_consensus(
-    paths: Sequence[str],
-    scoring: PoaScoring,
-    report: RunReport,
-    *,
-    with_alignment: bool = False,
-    resources: Resources | None = None,
-) -> Iterator[bytes]:
+    paths: Sequence[str], scoring: PoaScoring, report: RunReport, resources: Resources, *, with_alignment: bool = False
+) -> Iterator[bytes]:  # fmt: skip
     """FASTA records of all windows, in order: the consensus, or with `with_alignment` the sequences with gaps.
-
-    resources : threads and device; None: one thread.
 
     Raises
     ------
-    InputError : see `read_windows`; a window that takes too much memory.
+    InputError : see `read_windows` and `align_windows`.
     """
-    resources = resources or Resources()
+    groups = read_windows(paths)
+    for group, rows in align_windows(groups, paths[0], scoring, report, resources, with_alignment=with_alignment):
+        yield b"".join(b">%s\n%s\n" % (group.name, row) for row in rows)
+
+
+def align_windows(
+    groups: Iterator[Group], source: str, scoring: PoaScoring, report: RunReport, resources: Resources, *,
+    with_alignment: bool = False,
+) -> Iterator[tuple[Group, list[bytes]]]:  # fmt: skip
+    """Windows and their consensus, or with `with_alignment` their sequences with gaps; source : where they are from.
+
+    Raises
+    ------
+    InputError : a window that takes too much memory.
+    """
     alone = resources.device != "cpu"  # the engine takes threads by itself
     align = make_aligner(scoring, with_alignment, resources)
 
-    def show(batch: list[Group]) -> tuple[bytes, int, int]:
-        groups = _lay_out(paths[0], batch)
-        text = b"".join(_show(group, window) for group, window in zip(batch, align(groups), strict=True))
-        return text, len(groups), len(groups.lengths)
+    def solve(batch: list[Group]) -> tuple[list[tuple[Group, list[bytes]]], int]:
+        laid = _lay_out(source, batch)
+        rows = [_letters(window) for window in align(laid)]
+        return list(zip(batch, rows, strict=True)), len(laid.lengths)
 
     with report.stage(WindowsStage("consensus")) as stage:
-        batches = _batches(read_windows(paths), GPU_BATCH * BATCH_BASES if alone else BATCH_BASES)
-        done = map(show, made_ahead(batches)) if alone else map_in_order(show, batches, resources.threads)
-        for text, windows, sequences in done:
-            stage.windows, stage.sequences = stage.windows + windows, stage.sequences + sequences
-            yield text
+        batches = _batches(groups, GPU_BATCH * BATCH_BASES if alone else BATCH_BASES)
+        done = map(solve, made_ahead(batches)) if alone else map_in_order(solve, batches, resources.threads)
+        for solved, sequences in done:
+            stage.windows, stage.sequences = stage.windows + len(solved), stage.sequences + sequences
+            yield from solved
 
 
 def _lay_out(path: str, batch: list[Group]) -> Groups:
@@ -122,6 +129,6 @@ def _batches(groups: Iterator[Group], most: int) -> Iterator[list[Group]]:
         yield batch
 
 
-def _show(group: Group, window: Window) -> bytes:
+def _letters(window: Window) -> list[bytes]:
     rows = [window.consensus] if window.alignment is None else window.alignment
-    return b"".join(b">%s\n%s\n" % (group.name, LETTERS[row].tobytes()) for row in rows)
+    return [LETTERS[row].tobytes() for row in rows]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
+from bellapy.params.correct import CorrectParams, make_correct_params
 from bellapy.params.fields import ALIGNMENT, FILTER, LARGEST, OUTPUT, SEEDING, About, check, fields_of, given_values
 
 MIN_DEPTH = 3  # other reads that support a read, as in miniasm
@@ -92,3 +93,19 @@ def make_assemble_params(values: Mapping[str, Any]) -> AssembleParams:
     given = given_values(values, known)
     check(given, known)
     return AssembleParams(**given)
+
+
+POLISHING = {name: fields_of(CorrectParams)[name] for name in ("min_support", "max_depth", "no_phase")}
+"""Options of `correct` that rule what reads change in contigs, too."""
+
+
+def make_polish_params(values: Mapping[str, Any]) -> tuple[CorrectParams, int | None]:
+    """How reads correct contigs, and how often, by name; a value that is missing or None is left at its default.
+
+    Raises
+    ------
+    ParameterError : a value out of range.
+    """
+    rounds = values.get("rounds")
+    check(given_values(values, ["rounds"]), fields_of(PolishParams))
+    return make_correct_params(given_values(values, POLISHING)), rounds

@@ -1,13 +1,26 @@
 """Parameters of `bellapy correct` and `bellapy consensus`; numbers without a source were chosen by measurement."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 from bellapy.errors import ParameterError
-from bellapy.params.fields import ALIGNMENT, FILTER, LARGEST, OUTPUT, About, check, fields_of, given_values
+from bellapy.params.fields import ALIGNMENT, FILTER, LARGEST, OUTPUT, About, check, fields_of, given_values, options_of
+from bellapy.params.overlap import FIELDS, KmerParams, Params, PresetParams, make_params
 
 SHORTEST_USED = 500  # bases of an overlap; shorter than most that `overlap` reports, for the ends of reads
+_MIN_OVERLAP = FIELDS["min_overlap"]
+FINDING = {
+    **options_of(PresetParams), **{name: fields_of(KmerParams)[name] for name in ("error_rate", "depth")},
+    "min_overlap": replace(_MIN_OVERLAP, default=SHORTEST_USED, about=replace(_MIN_OVERLAP.about, unset="")),
+}  # fmt: skip
+"""Options of `overlap` that rule how the overlaps of `correct` are found."""
+TAKEN = {
+    f"min_read_{what}": replace(field, name=f"min_read_{what}")
+    for what in ("length", "quality")
+    for field in [FIELDS[f"min_{what}"]]
+}
+"""Those that rule which reads are taken: the option --min-length is about what is written."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +67,19 @@ def make_correct_params(values: Mapping[str, Any]) -> CorrectParams:
     if given.get("trim") and given.get("split"):
         raise ParameterError("--trim and --split: --split cuts the ends too; leave --trim out")
     return CorrectParams(**given)
+
+
+def make_finding_params(values: Mapping[str, Any]) -> Params:
+    """How overlaps are found, and which reads are taken; values : of FINDING and TAKEN by name.
+
+    Raises
+    ------
+    ParameterError : a value out of range, or an unknown preset.
+    """
+    check(given_values(values, TAKEN), TAKEN)
+    finding = {"min_overlap": SHORTEST_USED, **given_values(values, FIELDS.keys() & FINDING.keys())}
+    taken = {name.replace("read_", ""): value for name, value in given_values(values, TAKEN).items()}
+    return make_params(values.get("preset"), **finding, **taken)
 
 
 class PoaScoring(NamedTuple):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 from bellapy.errors import ParameterError
-from bellapy.params.fields import ALIGNMENT, INPUT, LARGEST, OUTPUT, SEEDING, About, given_values
+from bellapy.params.fields import ALIGNMENT, INPUT, LARGEST, OUTPUT, SEEDING, About, check, fields_of, given_values
 from bellapy.params.scoring import AffineScoring, affine_scoring
 
 MAP_FORMATS = ("paf", "sam", "bam", "cram")
@@ -220,3 +220,32 @@ class PairParams(NamedTuple):
         About("Align in a band of at least so many diagonals", 1, LARGEST, unset="all that can matter", panel=ALIGNMENT),
     ] = None
     cigar: Annotated[bool, About("Write the path in cg:Z", panel=OUTPUT)] = False
+
+    @property
+    def scoring(self) -> AffineScoring:
+        """The scores.
+
+        Raises
+        ------
+        ParameterError : as of `affine_scoring`.
+        """
+        return affine_scoring(_SCORES, self.match, self.mismatch, self.gap_open, self.gap_extend)
+
+
+def make_pair_params(values: Mapping[str, Any]) -> PairParams:
+    """Parameters by name; a value that is missing or None is left at its default.
+
+    Raises
+    ------
+    ParameterError : a value out of range, or options that contradict each other.
+    """
+    known = fields_of(PairParams)
+    given = given_values(values, known)
+    check(given, known)
+    made = PairParams(**given)
+    if made.zdrop is not None and made.mode != "extend":
+        raise ParameterError("--zdrop: only extensions end early; leave it out, or choose --mode extend")
+    if made.band is not None and made.mode == "local":
+        raise ParameterError("--band: local alignments may lie on any diagonal; leave it out, or choose another --mode")
+    _ = made.scoring  # what is wrong with it is told now
+    return made

@@ -161,7 +161,7 @@ class Piles:
         return make_pile(self._reads.both_ways, self.codes(window), beside.sources, beside.runs)
 
 
-def polish(piles: Piles, params: CorrectParams, threads: int) -> Iterator[tuple[np.ndarray, list[Corrected]]]:
+def polish_piles(piles: Piles, params: CorrectParams, threads: int) -> Iterator[tuple[np.ndarray, list[Corrected]]]:
     """Every contig corrected, and its windows as they were corrected."""
     windows = piles.windows
     some = sample(windows.high - windows.low)

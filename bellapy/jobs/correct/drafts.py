@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.errors import InputError
-from bellapy.io.fastx import stream_records
+from bellapy.io.fastx_lines import Records
 from bellapy.records.bases import encode
 
 CIRCLE = re.compile(r"\b(circular=(true|yes|y|1)|topology=circular|XO:i:1)\b", re.IGNORECASE)
@@ -30,20 +31,20 @@ class DraftContig(NamedTuple):
         return LENGTH.sub(f"length={n_bases}", self.header)
 
 
-def read_drafts(path: str) -> list[DraftContig]:
-    """All contigs of a file.
+def read_drafts(all_records: Iterable[Records], source: str) -> list[DraftContig]:
+    """The contigs of records; source : where they are from.
 
     Raises
     ------
-    InputError : the file cannot be read, or holds a name twice.
+    InputError : a name occurs twice.
     """
     drafts: dict[str, DraftContig] = {}
-    for records in stream_records([path]):
+    for records in all_records:
         for name, comment, sequence in zip(records.names, records.comments, records.sequences, strict=True):
             told = name.decode(errors="surrogateescape")
             header = f"{told} {comment.decode(errors='surrogateescape')}".rstrip()
             circular = bool(CIRCLE.search(header) or NAMED_CIRCLE.fullmatch(told))
             if told in drafts:
-                raise InputError(path, f"the name {told!r} occurs twice. Names must be unique.", len(drafts) + 1)
+                raise InputError(source, f"the name {told!r} occurs twice. Names must be unique.", len(drafts) + 1)
             drafts[told] = DraftContig(told, header, encode(sequence), circular)
     return list(drafts.values())

@@ -58,6 +58,14 @@ class Writer:
 
     def records(self, name: str, comment: bytes, found: Corrected) -> Iterator[bytes]:
         """The records of one read; comment : what stands behind its name."""
+        for label, text, marks in self.pieces(name, found):
+            if marks is None:
+                yield b">%s%s\n%s\n" % (label.encode(), comment, text)
+            else:
+                yield b"@%s%s\n%s\n+\n%s\n" % (label.encode(), comment, text, marks)
+
+    def pieces(self, name: str, found: Corrected) -> Iterator[tuple[str, bytes, bytes | None]]:
+        """What is wanted of one read: names, letters, and the letters of qualities, if any are known."""
         letters = found.codes.tobytes().translate(LETTERS)
         if self.params.lowercase:
             letters = (np.frombuffer(letters, np.uint8) + LOWER_CASE * found.raw).tobytes()
@@ -74,11 +82,7 @@ class Writer:
                 label = f"{name}:{first}-{last}"
             self.n_records += 1
             self.n_bases += end - start
-            text = letters[start:end]
-            if marks is None:
-                yield b">%s%s\n%s\n" % (label.encode(), comment, text)
-            else:
-                yield b"@%s%s\n%s\n+\n%s\n" % (label.encode(), comment, text, marks[start:end].tobytes())
+            yield label, letters[start:end], None if marks is None else marks[start:end].tobytes()
 
     def tell(self, report: RunReport) -> None:
         """Say and report what was written and what was not."""

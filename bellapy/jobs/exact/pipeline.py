@@ -63,7 +63,7 @@ class WriteStage(Stage):
 
 
 class Request(NamedTuple):
-    """What a user asks for, beside the scores; work: where states of sweeps are kept."""
+    """What a user asks for, from files to a file, beside the scores."""
 
     query: str
     target: str
@@ -72,8 +72,14 @@ class Request(NamedTuple):
     output: str
     score_only: bool
     plot: str | None
-    work: Workdir | None
+
+
+class Means(NamedTuple):
+    """What may be used, and where it is noted what was done.  work : where states of sweeps are kept; None: nowhere."""
+
     run: RunParams
+    report: RunReport
+    work: Workdir | None = None
 
 
 @dataclass
@@ -104,7 +110,7 @@ class Found(NamedTuple):
     work: Work
 
 
-def align_files(request: Request, params: ExactParams, report: RunReport) -> None:
+def align_files(request: Request, params: ExactParams, means: Means) -> None:
     """Align a record of one file with one of another, and write what was asked for.
 
     Raises
@@ -113,14 +119,16 @@ def align_files(request: Request, params: ExactParams, report: RunReport) -> Non
     ParameterError : an output whose name says no format, or options that exclude each other.
     """
     _check(request)
-    choice = choose_beside("cpu" if request.run.device == "auto" else request.run.device)
-    report.parameters = {**asdict(params), "score_only": request.score_only, "threads": request.run.threads}
+    report, choice = means.report, begin_choice(means.run)
+    report.parameters = {**asdict(params), "score_only": request.score_only, "threads": means.run.threads}
     with report.stage(ReadPairStage("read")) as stage:
         query_name, query = read_record(request.query, request.query_name, "--query-name")
         target_name, target = read_record(request.target, request.target_name, "--target-name")
         stage.query_bases, stage.target_bases = len(query), len(target)
     pair = Pair(query_name, query, target_name, target)
-    found = align_strands(pair, params, request, _gpus(pair, request.run.device, choice, report), report)
+    found = align_strands(pair, params, means, choice, with_path=not request.score_only)
+    if not found.alignment:
+        logger.warning("no alignment scores above 0; the output holds none")
     with report.stage(WriteStage("write")) as written:
         write_alignment(request.output, pair, found.alignment, found.strand, params, report, request.score_only)
         if request.plot:
@@ -128,6 +136,11 @@ def align_files(request: Request, params: ExactParams, report: RunReport) -> Non
         written.alignments = int(found.alignment is not None)
     if report.wants_charts:
         report.charts = make_charts(pair, found.alignment, found.strand, found.work)
+
+
+def begin_choice(run: RunParams) -> Future[str]:
+    """The choice of a device that was asked for by name, which is looked for meanwhile."""
+    return choose_beside("cpu" if run.device == "auto" else run.device)
 
 
 def _check(request: Request) -> None:
@@ -163,14 +176,15 @@ def read_record(path: str, name: str | None, option: str) -> tuple[str, np.ndarr
 
 
 def align_strands(
-    pair: Pair, params: ExactParams, request: Request, find_devices: Callable[[], Devices | None], report: RunReport
-) -> Found:
+    pair: Pair, params: ExactParams, means: Means, choice: Future[str], *, with_path: bool = True
+) -> Found:  # fmt: skip
     """The best alignment of the strands asked for; the second strand has to beat the first.
 
-    find_devices : as of Sweeper.
+    choice : of `begin_choice`.  with_path : make a path; False: only the score and where it is reached.
     """
     scores = Scores(params.match, params.mismatch, params.gap_open, params.gap_extend)
-    strands, threads, early = STRANDS[params.strand], request.run.threads, list[Future[Region]]()
+    strands, threads, early = STRANDS[params.strand], means.run.threads, list[Future[Region]]()
+    find_devices = _gpus(pair, means.run.device, choice, means.report)
     best: Found | None = None
 
     def bound_second(known: int) -> Region:
@@ -183,14 +197,14 @@ def align_strands(
     with ThreadPoolExecutor(1) as other:
         for strand in strands:
             label = "align" if strand > 0 else "align reverse complement"
-            with report.stage(AlignStage(label)) as stage, show_stages() as watch:
+            with means.report.stage(AlignStage(label)) as stage, show_stages() as watch:
                 beat = best.alignment.score if best and best.alignment else None
-                journal = StrandJournal(request.work, strand) if request.work else None
+                journal = StrandJournal(means.work, strand) if means.work else None
                 sweeper = Sweeper(
                     threads=threads, journal=journal, watch=watch, find_devices=find_devices, beside=begin_second
                 )
                 alignment, work = align_one(
-                    pair.oriented(strand), pair.target, scores, params.mode, beat=beat, with_path=not request.score_only,
+                    pair.oriented(strand), pair.target, scores, params.mode, beat=beat, with_path=with_path,
                     sweeper=sweeper, region=early[0].result() if early else None,
                 )  # fmt: skip
                 _count(stage, pair, alignment, work)
@@ -199,8 +213,6 @@ def align_strands(
             if best is None or alignment:
                 best = Found(alignment, strand, work)
     assert best is not None  # there is one strand at least
-    if not best.alignment:
-        logger.warning("no alignment scores above 0; the output holds none")
     return best
 
 

@@ -98,11 +98,16 @@ def _load(request: Request, params: WgaParams, report: RunReport, threads: int) 
         target, query = (2 * map_threads(load_genome, paths, threads))[:2]
         stage.target_bases, stage.query_bases = target.n_bases, query.n_bases
     for path, genome in ((request.target, target), (request.query or request.target, query)):
-        if len(genome.codes) >= MOST_BASES:
-            raise InputError(path, f"has more than {MOST_BASES:,} bases; split it, by chromosome for example")
-        masked = np.count_nonzero(genome.masked) / max(1, genome.n_bases)
-        if masked > MOST_MASKED and not params.unmask:
-            logger.warning(
-                "%s: %.0f %% of the bases are lower case, and no seeds come from them (--unmask)", path, 100 * masked
-            )  # fmt: skip
+        check_size(genome, path, params)
     return target, query
+
+
+def check_size(genome: Genome, source: str, params: WgaParams) -> None:
+    """Raise InputError for a genome that is too large, and warn of one without seeds; source : where it is from."""
+    if len(genome.codes) >= MOST_BASES:
+        raise InputError(source, f"has more than {MOST_BASES:,} bases; split it, by chromosome for example")
+    masked = np.count_nonzero(genome.masked) / max(1, genome.n_bases)
+    if masked > MOST_MASKED and not params.unmask:
+        logger.warning(
+            "%s: %.0f %% of the bases are lower case, and no seeds come from them (--unmask)", source, 100 * masked
+        )  # fmt: skip
