@@ -18,6 +18,8 @@ from bellapy.params import AffineScoring
 
 HEIGHTS = 12, 16, 24, 32, 64
 """Rows of the classes of lanes."""
+PROVED_HEIGHTS = 128, 256
+"""Rows of more classes, where every result is that of the whole table: one by one, that takes several times as long."""
 
 MARGIN = 8  # rows that the first class has beyond what the lengths ask for, unless told otherwise
 NEAR = 4  # a path so close to the end of its band, in rows, may be better in a wider one
@@ -272,6 +274,8 @@ def try_classes(codes, pieces, scoring, effort, scratches):
     order = _shortest_first(pieces, waiting)
     index = np.empty_like(order)
     for scratch in scratches:
+        if scratch.height > HEIGHTS[-1] and effort.floor < NEVER:
+            break
         size = 0
         for p in order:
             if waiting[p] and rows[p] <= scratch.height:
@@ -327,8 +331,8 @@ class Aligner:
 
     def __init__(self, scoring: AffineScoring):
         self.scoring = scoring
-        self.heights = HEIGHTS if lanes.fits(scoring) else ()
-        self._room = lanes.room_for_scores(HEIGHTS[-1])
+        self.heights = (*HEIGHTS, *PROVED_HEIGHTS) if lanes.fits(scoring) else ()
+        self._room = lanes.room_for_scores(PROVED_HEIGHTS[-1])
         self._scratch: dict[int, Scratch] = {}
 
     def scratch(self, height: int) -> Scratch:

@@ -25,7 +25,7 @@ U, I8 = np.uint64, np.int8
 LANES = 64
 U_LANES = U(LANES)
 FLOOR, TOP = -90, 40
-CHUNK = 32
+CHUNK = 16  # with 32, costs of gaps of one piece, such as 4 + 2 g, would not fit
 MAX_STEPS = 4096  # anti-diagonals: bounds the memory of a group
 BEYOND_QUERY, BEYOND_TARGET = 6, 7
 """Codes past the ends of a sequence: they match nothing."""

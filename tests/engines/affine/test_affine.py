@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from strategies import mutate, random_bases
 
 from bellapy.engines.affine import rule, wide
-from bellapy.engines.affine.batch_cpu import HEIGHTS, Aligner, Effort
+from bellapy.engines.affine.batch_cpu import EXACT, HEIGHTS, PROVED_HEIGHTS, Aligner, Effort
 from bellapy.engines.affine.lanes import fits
 from bellapy.engines.affine.pieces import Piece
 from bellapy.engines.affine.rule import EXTEND, GLOBAL, NO_ZDROP, REACH, ordered
@@ -31,6 +31,10 @@ SCORINGS = [
     AffineScoring(3, -2, 24, 1, 4, 2),
     AffineScoring(10, -9, 30, 10, 30, 10),  # too large for bytes
 ]
+
+
+ONE_PIECE = AffineScoring(2, -4, 4, 2, 4, 2)
+"""The costs that most programs have by default."""
 
 
 def check(pairs, scoring, mode, heights, zdrop=NO_ZDROP, step=1) -> None:
@@ -52,9 +56,9 @@ def check(pairs, scoring, mode, heights, zdrop=NO_ZDROP, step=1) -> None:
 def test_classes_share_the_room_for_scores():
     """The largest array of an aligner is held once for each thread, not once for each class."""
     aligner = Aligner(ordered(AffineScoring()))
-    scores = [aligner.scratch(height).scores for height in HEIGHTS]
+    scores = [aligner.scratch(height).scores for height in aligner.heights]
     assert all(np.shares_memory(scores[0], other) for other in scores)
-    assert len({len(row) / height for row, height in zip(scores, HEIGHTS, strict=True)}) == 1
+    assert len({len(row) / height for row, height in zip(scores, aligner.heights, strict=True)}) == 1
 
 
 @st.composite
@@ -72,7 +76,7 @@ def similar_pairs(draw):
 @given(
     pairs=st.lists(similar_pairs(), min_size=1, max_size=4), scoring=st.sampled_from(SCORINGS),
     mode=st.sampled_from([GLOBAL, EXTEND]),
-    heights=st.sampled_from([(), (12,), (12, 16, 24, 32, 64)]), step=st.sampled_from([1, -1]),
+    heights=st.sampled_from([(), (12,), (*HEIGHTS, *PROVED_HEIGHTS)]), step=st.sampled_from([1, -1]),
 )  # fmt: skip
 def test_equals_the_naive_table(pairs, scoring, mode, heights, step):
     check(pairs, scoring, mode, heights, step=step)
@@ -196,8 +200,25 @@ def test_an_extension_finds_what_lies_far_off_its_first_band(rng, heights):
     check(pairs, AffineScoring(match=5, mismatch=-6), EXTEND, heights)
 
 
+@pytest.mark.parametrize("mode", [GLOBAL, EXTEND])
+@pytest.mark.parametrize("scoring", [AffineScoring(), ONE_PIECE, AffineScoring(1, -4, 6, 1, 6, 1)])
+def test_wide_classes_give_what_one_by_one_gives(rng, mode, scoring):
+    """Bands of up to 512 diagonals, which noisy pairs of such lengths need for a proof."""
+    texts = [random_bases(rng, int(n)) for n in rng.integers(300, 1200, 70)]
+    pairs = [(mutate(rng, text, 0.1) + random_bases(rng, i % 3 * 40), text) for i, text in enumerate(texts)]
+    queries, targets, pieces = pieces_of(pairs, mode)
+    alone, wide = Aligner(scoring), Aligner(scoring)
+    alone.heights, wide.heights = (), PROVED_HEIGHTS
+    expected, found = (one.align(queries, targets, pieces) for one in (alone, wide))
+    assert (wide.try_lanes((queries, targets), pieces, EXACT).needed == 0).mean() > 0.3
+    for name in ("score", "q_used", "t_used", "counts"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    assert [runs_of(found, p) for p in range(70)] == [runs_of(expected, p) for p in range(70)]
+
+
 def test_scores_that_do_not_fit_bytes_are_found_out():
-    assert fits(AffineScoring()) and not fits(AffineScoring(10, -9, 30, 10, 30, 10)) and not fits(AffineScoring(2, -60))
+    assert fits(AffineScoring()) and fits(ONE_PIECE)
+    assert not fits(AffineScoring(10, -9, 30, 10, 30, 10)) and not fits(AffineScoring(2, -60))
 
 
 def test_scores_of_the_wrong_sign_are_refused():
