@@ -10,7 +10,6 @@ import numpy as np
 
 from bellapy.api.inputs import Reads, as_records, named, no_more, paths_of, run_params, source_of
 from bellapy.api.tables import Columns, Overlap
-from bellapy.compute.resources import Resources
 from bellapy.errors import ParameterError
 from bellapy.io.genomes import genome_of
 from bellapy.io.maf import Layout, cigar, format_alignments, format_of
@@ -80,7 +79,7 @@ class AlignmentTable(Columns):
 
 
 def wga(
-    target: Reads | bytes, query: Reads | bytes | None = None, *, threads: int | None = None, device: str = "cpu",
+    target: Reads | bytes, query: Reads | bytes | None = None, *, threads: int | None = None, device: str = "auto",
     max_memory: int | str | None = None, **options: Any,
 ) -> AlignmentTable:  # fmt: skip
     """Align two genomes, target first: what `bellapy wga` does.
@@ -89,7 +88,7 @@ def wga(
     ----------
     target, query : a sequence, a FASTA file, a dictionary of sequences by name, or pairs of both; lower case marks repeats.
         query None: the target is aligned with itself.
-    threads : None: all cores.  device : cpu; cuda or auto pay for very different genomes.  max_memory : bytes, or 2GiB.
+    threads : None: all cores.  device : cpu, cuda, or auto, as of `bellapy wga`.  max_memory : bytes, or 2GiB.
     options : the options of `bellapy wga` by their names, with _ for -: preset="close", one_to_one=True.
 
     Raises
@@ -100,12 +99,12 @@ def wga(
     no_more(options, options_of(WgaParams).keys() - {"itself"})
     params = make_wga_params({**options, "itself": query is None})
     report = RunReport("bellapy.wga", __version__, params.to_dict())
-    resources = Resources.of(run_params(threads, device, max_memory), report.devices)
+    means = Means.of(run_params(threads, device, max_memory), report, params)
     with report.stage(ReadGenomesStage("read")) as stage:
         first = _genome(target, "target", params)
         second = first if query is None else _genome(query, "query", params)
         stage.target_bases, stage.query_bases = first.n_bases, second.n_bases
-    found = align_genomes(first, second, params, Means(report, resources))
+    found = align_genomes(first, second, params, means)
     report.finish()
     return AlignmentTable(first, second, tuple(found), report)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -11,7 +10,6 @@ from bellapy.cli.folder import given_folder
 from bellapy.cli.options import RUNNING, Given, output_option, pick, takes
 from bellapy.cli.session import session
 from bellapy.compute.gpu.devices import wake
-from bellapy.compute.resources import Resources
 from bellapy.errors import ParameterError
 from bellapy.params.fields import ALIGNMENT, OUTPUT, options_of
 from bellapy.params.run import RunParams, WorkdirParams
@@ -62,16 +60,14 @@ def wga(
     inputs = [path for path in (target, query, scores) if path is not None]
     with session(given, inputs, {"-o": output, "--net": net, "--plot": plot}) as run:
         params = _params(given, scores)
-        may_use_gpu = run.run.device == "auto" and params.sensitive
-        if may_use_gpu or run.run.device == "cuda":
+        if run.run.device == "cuda" or (run.run.device == "auto" and params.sensitive):
             wake()
         from bellapy.jobs.wga.run import Means, Request, align_files
 
-        known = replace(run.run, device="cpu") if run.run.device == "auto" else run.run
-        resources = Resources.of(known, run.report.devices)
+        means = Means.of(run.run, run.report, params)
         request = Request(target, query, output, output_format, plot, net, chain)
         with given_folder(given, "wga", params.to_dict(), inputs) as work:
-            align_files(request, params, Means(run.report, resources, work, may_use_gpu))
+            align_files(request, params, means._replace(work=work))
 
 
 def _params(given: Given, scores: str | None) -> WgaParams:
