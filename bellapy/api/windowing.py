@@ -10,7 +10,7 @@ from bellapy.compute.resources import Resources
 from bellapy.errors import InputError
 from bellapy.jobs.windows import Group, align_windows
 from bellapy.params.correct import PoaScoring
-from bellapy.params.fields import check, given_values, options_of
+from bellapy.params.fields import checked
 from bellapy.report.run_report import RunReport
 
 
@@ -36,13 +36,10 @@ def consensus(
     DeviceError : no GPU can be used.  TypeError : an option of no such name.
     """
     no_more(options, PoaScoring._fields)
-    scores = given_values(options, PoaScoring._fields)
-    check(scores, options_of(PoaScoring))
+    scoring = PoaScoring(**checked(options, PoaScoring))
     report = RunReport("bellapy.consensus")
     resources = Resources.of(run_params(threads, device), report.devices)
-    found = align_windows(
-        _groups(windows), SEQUENCES, PoaScoring(**scores), report, resources, with_alignment=msa
-    )  # fmt: skip
+    found = align_windows(_groups(windows), SEQUENCES, scoring, report, resources, with_alignment=msa)
     rows = [[row.decode() for row in rows] for _, rows in found]
     return rows if msa else [row for (row,) in rows]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 from bellapy.params.correct import CorrectParams, make_correct_params
-from bellapy.params.fields import ALIGNMENT, FILTER, LARGEST, OUTPUT, SEEDING, About, check, fields_of, given_values
+from bellapy.params.fields import ALIGNMENT, FILTER, LARGEST, OUTPUT, SEEDING, About, check, checked, fields_of, given_values
 
 MIN_DEPTH = 3  # other reads that support a read, as in miniasm
 LIKE, EACH = 0.01, 8  # errors of overlaps up to which one other read is enough for so many that lie over a base
@@ -89,10 +89,7 @@ def make_assemble_params(values: Mapping[str, Any]) -> AssembleParams:
     ------
     ParameterError : a value out of range.
     """
-    known = fields_of(AssembleParams)
-    given = given_values(values, known)
-    check(given, known)
-    return AssembleParams(**given)
+    return AssembleParams(**checked(values, AssembleParams))
 
 
 POLISHING = {name: fields_of(CorrectParams)[name] for name in ("min_support", "max_depth", "no_phase")}

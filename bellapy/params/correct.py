@@ -5,7 +5,18 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 from bellapy.errors import ParameterError
-from bellapy.params.fields import ALIGNMENT, FILTER, LARGEST, OUTPUT, About, check, fields_of, given_values, options_of
+from bellapy.params.fields import (
+    ALIGNMENT,
+    FILTER,
+    LARGEST,
+    OUTPUT,
+    About,
+    check,
+    checked,
+    fields_of,
+    given_values,
+    options_of,
+)
 from bellapy.params.overlap import FIELDS, KmerParams, Params, PresetParams, make_params
 
 SHORTEST_USED = 500  # bases of an overlap; shorter than most that `overlap` reports, for the ends of reads
@@ -61,9 +72,7 @@ def make_correct_params(values: Mapping[str, Any]) -> CorrectParams:
     ------
     ParameterError : a value out of range, or options that contradict each other.
     """
-    known = fields_of(CorrectParams)
-    given = given_values(values, known)
-    check(given, known)
+    given = checked(values, CorrectParams)
     if given.get("trim") and given.get("split"):
         raise ParameterError("--trim and --split: --split cuts the ends too; leave --trim out")
     return CorrectParams(**given)

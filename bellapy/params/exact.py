@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from bellapy.params.fields import ALIGNMENT, About, check, fields_of, given_values
+from bellapy.params.fields import ALIGNMENT, About, checked
 
 MODES = ("local", "global", "semiglobal")
 STRANDS = ("both", "forward", "reverse")
@@ -45,7 +45,4 @@ class ExactParams:
 
 def make_exact_params(values: Mapping[str, Any]) -> ExactParams:
     """Parameters by name; a value that is missing or None is left at its default."""
-    known = fields_of(ExactParams)
-    given = given_values(values, known)
-    check(given, known)
-    return ExactParams(**given)
+    return ExactParams(**checked(values, ExactParams))

@@ -152,6 +152,14 @@ def given_values(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, A
     return {name: values[name] for name in names if values.get(name) is not None}
 
 
+def checked(values: Mapping[str, Any], group: type) -> dict[str, Any]:
+    """Those of the values that are fields of a group and are not None, in range; else ParameterError names the option."""
+    known = fields_of(group)
+    given = given_values(values, known)
+    check(given, known)
+    return given
+
+
 UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 """The power of 1000 that each unit of size stands for; with an i, of 1024."""
 

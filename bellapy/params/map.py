@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 from bellapy.errors import ParameterError
-from bellapy.params.fields import ALIGNMENT, INPUT, LARGEST, OUTPUT, SEEDING, About, check, fields_of, given_values
+from bellapy.params.fields import ALIGNMENT, INPUT, LARGEST, OUTPUT, SEEDING, About, checked, given_values
 from bellapy.params.scoring import AffineScoring, affine_scoring
 
 MAP_FORMATS = ("paf", "sam", "bam", "cram")
@@ -239,10 +239,7 @@ def make_pair_params(values: Mapping[str, Any]) -> PairParams:
     ------
     ParameterError : a value out of range, or options that contradict each other.
     """
-    known = fields_of(PairParams)
-    given = given_values(values, known)
-    check(given, known)
-    made = PairParams(**given)
+    made = PairParams(**checked(values, PairParams))
     if made.zdrop is not None and made.mode != "extend":
         raise ParameterError("--zdrop: only extensions end early; leave it out, or choose --mode extend")
     if made.band is not None and made.mode == "local":
