@@ -16,6 +16,7 @@ from strategies import random_bases
 
 import bellapy
 from bellapy.cli import app as cli
+from bellapy.compute.memory import resident
 
 TESTS = Path(__file__).parent
 IMPORTS = os.pathsep.join(filter(None, [str(Path(bellapy.__file__).parents[1]), os.environ.get("PYTHONPATH")]))
@@ -42,6 +43,11 @@ def run(*arguments, stdin: bytes = b"") -> Outcome:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
     return Outcome(code, streams["stdout"].buffer.getvalue(), streams["stderr"].buffer.getvalue().decode())
+
+
+def roomy() -> tuple[str, str]:
+    """`--max-memory` with room for a small job: this process holds what the tests before it compiled, too."""
+    return "--max-memory", f"{(resident() >> 20) + 2000}M"
 
 
 def noisy_copy(rng: np.random.Generator, sequence: str, error: float) -> tuple[str, np.ndarray]:

@@ -11,7 +11,7 @@ import naive_wga
 import numpy as np
 import pysam
 import pytest
-from cases import run
+from cases import roomy, run
 from strategies import mutate, random_bases
 
 from bellapy.compute.gpu import devices
@@ -321,7 +321,7 @@ def test_a_stopped_run_goes_on(genomes, tmp_path, monkeypatch):
 def test_the_bound_on_memory_is_kept(genomes):
     outcome = run("wga", *genomes, "-q", "--max-memory", "1M")
     assert outcome.code == 1 and "memory" in outcome.err and "Traceback" not in outcome.err
-    assert run("wga", *genomes, "-q", "--max-memory", "4G").out == run("wga", *genomes, "-q").out
+    assert run("wga", *genomes, "-q", *roomy()).out == run("wga", *genomes, "-q").out
 
 
 def test_the_device_is_used_or_refused(genomes, monkeypatch, tmp_path):

@@ -13,7 +13,7 @@ import naive
 import numpy as np
 import pysam
 import pytest
-from cases import listing, parse_paf, run, sample_reads
+from cases import listing, parse_paf, roomy, run, sample_reads
 from pair_cases import make_pairs, rows, text
 
 from bellapy import __version__
@@ -98,7 +98,7 @@ def test_threads_pieces_and_memory_change_nothing(here, monkeypatch, extension):
     monkeypatch.setattr(paths, "BLOCK_BASES", 20_000)
     for threads in (1, 2, 5):
         assert bellapy("overlap", "reads.fa", "-t", threads, *options) == expected
-    assert bellapy("overlap", "reads.fa", "-t", 2, "--max-memory", "4G", *options) == expected
+    assert bellapy("overlap", "reads.fa", "-t", 2, *roomy(), *options) == expected
 
 
 def test_in_stages(here):

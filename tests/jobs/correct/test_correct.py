@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from cases import run, sample_reads
+from cases import roomy, run, sample_reads
 from corrected import edits, oriented, records
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,10 +63,11 @@ def test_every_read_comes_out_once_whole_and_with_few_errors(work, genome):
     assert after < before / 15
 
 
-@pytest.mark.parametrize("options", [["-t", 3], ["-t", 2, "--max-memory", "2G"], ["--device", "cpu"]])
+@pytest.mark.parametrize("options", [["-t", 3], roomy, ["--device", "cpu"]])
 def test_the_output_does_not_depend_on_how_the_work_is_done(work, options, monkeypatch):
     folder, _, out = work
     monkeypatch.setattr(pipeline, "RANGE_BYTES", 1)  # a range for every read
+    options = options() if callable(options) else options
     assert records(run("correct", folder / "reads.fa", *options, "-q").out) == out
 
 
@@ -105,13 +106,13 @@ def test_overlaps_are_found_in_tiles_where_memory_is_small(work, name, monkeypat
     else:
         monkeypatch.setattr(overlapping, "overlap_reads", _refuse)
     options = ["--workdir", tmp_path / "work", "--keep-workdir"] if "folder" in name else []
-    outcome = run("correct", folder / "reads.fa", "--max-memory", "2G", "-o", tmp_path / "out.fa", *options)
+    outcome = run("correct", folder / "reads.fa", *roomy(), "-o", tmp_path / "out.fa", *options)
     assert outcome.code == 0, outcome.err
     assert "done in tiles" in outcome.err
     assert records((tmp_path / "out.fa").read_bytes()) == out
     assert {path.name for path in tmp_path.iterdir()} <= {"out.fa", "work"}
     if options:  # the folder has the overlaps
-        again = run("correct", folder / "reads.fa", "--max-memory", "2G", "-o", tmp_path / "again.fa", *options)
+        again = run("correct", folder / "reads.fa", *roomy(), "-o", tmp_path / "again.fa", *options)
         assert "done in tiles" not in again.err
         assert (tmp_path / "again.fa").read_bytes() == (tmp_path / "out.fa").read_bytes()
 
@@ -119,7 +120,7 @@ def test_overlaps_are_found_in_tiles_where_memory_is_small(work, name, monkeypat
 def test_standard_input_is_not_read_twice(work, monkeypatch):
     folder, _, _ = work
     monkeypatch.setattr(overlapping, "overlap_reads", _refuse)
-    outcome = run("correct", "-", "--max-memory", "2G", stdin=(folder / "reads.fa").read_bytes())
+    outcome = run("correct", "-", *roomy(), stdin=(folder / "reads.fa").read_bytes())
     assert outcome.code == 1 and not outcome.out
     assert "--max-memory" in outcome.err.splitlines()[-1]
 

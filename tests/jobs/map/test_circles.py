@@ -9,7 +9,7 @@ import naive
 import numpy as np
 import pysam
 import pytest
-from cases import run
+from cases import roomy, run
 from strategies import mutate, random_bases
 
 import bellapy
@@ -198,7 +198,7 @@ def test_output_does_not_depend_on_how_it_is_made(bacterium, monkeypatch):
     )
     assert of_index.out == whole
     monkeypatch.setattr("bellapy.jobs.map.store.Store.is_needed", lambda *_: True)
-    assert bacterium.map("--circular", "all", "-q", "--max-memory", "2G").out == whole
+    assert bacterium.map("--circular", "all", "-q", *roomy()).out == whole
 
 
 @pytest.mark.parametrize("unrolled", [1 << 15, 1 << 12])

@@ -16,7 +16,7 @@ import naive_map
 import numpy as np
 import pysam
 import pytest
-from cases import run
+from cases import roomy, run
 from strategies import make_reads, mutate, random_bases
 
 from bellapy.errors import InputError
@@ -351,7 +351,7 @@ def test_an_index_in_parts_gives_the_same(world, monkeypatch, options):
     monkeypatch.setattr("bellapy.jobs.map.store.Budget.items", lambda *_, least, **__: least)
     whole, parts = (
         run("map", world.folder / "many.fa", world.folder / "many.reads.fa", "-t", "2", *options, *bound)
-        for bound in ((), ("--max-memory", "1G"))
+        for bound in ((), roomy())
     )
     assert whole.code == parts.code == 0 and whole.out.count(b"\n") >= 30
     assert parts.out == whole.out and "in a file" in parts.err
@@ -362,7 +362,7 @@ def test_an_index_file_is_the_same_however_it_is_made(world, monkeypatch):
     monkeypatch.setattr("bellapy.jobs.map.store.Store.is_needed", lambda *_: True)
     monkeypatch.setattr("bellapy.jobs.map.store.Store.room", lambda self, n: (np.zeros(n, np.uint64), n // 7))
     made = []
-    for x, bound in enumerate(((), ("--max-memory", "1G"))):
+    for x, bound in enumerate(((), roomy())):
         path = world.folder / f"made{x}.bpi"
         assert run("index", world.folder / "ref.fa", "-o", path, "-q", "-t", "3", *bound).code == 0
         made.append(path.read_bytes())
