@@ -14,6 +14,7 @@ from bellapy.jobs.assemble.graph import Graph
 
 TIP_READS, TIP_BASES = 4, 50_000  # of a dead end that is short
 BUBBLE_BASES, BUBBLE_READS, BUBBLE_VERTICES = 50_000, 2, 400  # of a way through a bubble, or so many of the longest reads
+ALLELE_BASES, ALLELE_VERTICES = 10_000_000, 4000  # of a way through a bubble that two haplotypes make
 ALIKE = 500  # bases by which the ways through a bubble may differ, or what errors of reads make of their length
 WELL_SHOWN = 2  # reads inside each read of a tip, or of a way through a bubble, and in no other, in the mean: it is no error
 RARE = 0.25  # of the reads on one way through a bubble, up to which another one is shown by few
@@ -54,16 +55,16 @@ class Cleaned(NamedTuple):
     weak: int
 
 
-def clean_graph(graph: Graph, inner: Inner, alike: Alike, errors: float = 0) -> Cleaned:
+def clean_graph(graph: Graph, inner: Inner, alike: Alike, errors: float = 0, *, alleles: bool = False) -> Cleaned:
     """Take away what hides the way through a graph.
 
-    errors : share that reads of one place may differ by.
+    errors : share that reads of one place may differ by.  alleles : whether one of two haplotypes is left out.
     """
     total = np.zeros(3, np.int64)
     for _ in range(TURNS):
         weak = drop_weak(graph)
-        popped = pop_bubbles(graph, inner, alike, errors) + drop_parallel(graph, inner, alike, errors)
-        done = drop_tips(graph, inner, alike), popped, weak
+        popped = pop_bubbles(graph, inner, alike, errors, alleles=alleles) + drop_parallel(graph, inner, alike, errors)
+        done = drop_tips(graph, inner, alike, alleles=alleles), popped, weak
         total += done
         if not any(done):
             break
@@ -102,54 +103,60 @@ class _Tip(NamedTuple):
     reads: int
     last: int  # vertex
     path: tuple[int, ...]
+    is_short: bool
 
 
-def drop_tips(graph: Graph, inner: Inner, alike: Alike) -> int:
+def drop_tips(graph: Graph, inner: Inner, alike: Alike, *, alleles: bool = False) -> int:
     """Short dead ends that few reads show, or that spell the same as what is beside them, the shortest first, as long as
     something else goes on at their fork; how many reads these were.
 
     One goes after another: all at once, both sides of a fork would go.
+
+    alleles : whether dead ends of any length that spell the same go, as two haplotypes make them at the end of a chromosome.
     """
     first, target, gone = graph.first.tolist(), graph.arcs.target.tolist(), np.zeros(graph.n_vertices // 2, bool)
-    for tip in sorted(_find_tips(graph)):
+    for tip in sorted(_find_tips(graph, alleles)):
         if any(gone[v >> 1] for v in tip.path):
             continue
         after = [w for w in target[first[tip.last] : first[tip.last + 1]] if not gone[w >> 1]]
         if not all(sum(not gone[x >> 1] for x in target[first[w ^ 1] : first[(w ^ 1) + 1]]) > 1 for w in after):
             continue
-        if not _is_well_shown(tip.path, inner) or alike(tip.path, _beside(graph, tip, gone)):
+        few = tip.is_short and not _is_well_shown(tip.path, inner)
+        if few or alike(tip.path, _beside(graph, tip, gone, ALLELE_VERTICES if alleles else BUBBLE_VERTICES)):
             gone[[v >> 1 for v in tip.path]] = True
     graph.drop_reads(gone)
     return int(gone.sum())
 
 
-def _find_tips(graph: Graph) -> list[_Tip]:
-    """The short dead ends that come to a fork."""
+def _find_tips(graph: Graph, alleles: bool) -> list[_Tip]:
+    """The dead ends that come to a fork, short ones or all."""
     first, target, degrees = graph.first.tolist(), graph.arcs.target.tolist(), graph.degrees.tolist()
     length = graph.arcs.length.tolist()
     tips = []
+    most_reads, most_bases = (ALLELE_VERTICES, ALLELE_BASES) if alleles else (TIP_READS, TIP_BASES)
     for end in np.flatnonzero((graph.degrees == 0) & (graph.into > 0)).tolist():
         v = end ^ 1
         path, bases = [v], 0
-        while len(path) <= TIP_READS and bases <= TIP_BASES and degrees[v] > 0:
+        while len(path) <= most_reads and bases <= most_bases and degrees[v] > 0:
             arc = first[v]
             w = target[arc]
             if degrees[v] > 1 or degrees[w ^ 1] > 1:
-                tips.append(_Tip(bases + int(graph.lengths[v >> 1]), len(path), v, tuple(path)))
+                is_short = len(path) <= TIP_READS and bases <= TIP_BASES
+                tips.append(_Tip(bases + int(graph.lengths[v >> 1]), len(path), v, tuple(path), is_short))
                 break
             bases, v = bases + length[arc], w
             path.append(v)
     return tips
 
 
-def _beside(graph: Graph, tip: _Tip, gone: np.ndarray) -> set[int]:
+def _beside(graph: Graph, tip: _Tip, gone: np.ndarray, most: int) -> set[int]:
     """The vertices that a tip leads to, and those from which other ways lead there, as far back as the tip reaches.
 
-    gone : (n_reads,) bool, reads that are no longer there.
+    gone : (n_reads,) bool, reads that are no longer there.  most : how many are found, or a few more.
     """
     after = [w for w in graph.targets(tip.last) if not gone[w >> 1]]
     found, ready = set(after), [(w, 0) for w in after]
-    while ready and len(found) < BUBBLE_VERTICES:
+    while ready and len(found) < most:
         v, bases = ready.pop()
         for arc in range(graph.first[v ^ 1], graph.first[(v ^ 1) + 1]):
             before = int(graph.arcs.target[arc]) ^ 1
@@ -169,20 +176,23 @@ def _is_rare(others: Collection[int], way: Collection[int], n_inside: np.ndarray
     return of_others < RARE * of_way
 
 
-def pop_bubbles(graph: Graph, inner: Inner, alike: Alike, errors: float = 0) -> int:
+def pop_bubbles(graph: Graph, inner: Inner, alike: Alike, errors: float = 0, *, alleles: bool = False) -> int:
     """Keep one way through each superbubble (Onodera 2013) whose other ways few reads show, alone or beside it, or spell the
     same; how many there were.
 
     Its ways have to be about as long: others lead through more or fewer copies of a repeat, or over different sequences.
-    The way that is kept is that of the longest overlaps.
+    The way that is kept is that of the longest overlaps.  Of ways as long as only two haplotypes make them these count that
+    spell the same.
+
+    alleles : whether there are such ways.
     """
-    popped = 0
+    popped, most = 0, _usual_way(graph)
     for source in np.flatnonzero(graph.degrees > 1).tolist():
-        bubble = find_bubble(graph, source) if graph.degrees[source] > 1 else None
+        bubble = find_bubble(graph, source, alleles=alleles) if graph.degrees[source] > 1 else None
         if bubble is None:
             continue
         others, way, longest, spread = bubble
-        few = not _is_well_shown(others, inner) or _is_rare(others, way[1:-1], inner.n_inside)
+        few = longest <= most and (not _is_well_shown(others, inner) or _is_rare(others, way[1:-1], inner.n_inside))
         if spread > max(ALIKE, errors * longest) or not (few or alike(others, way)):
             continue
         gone = np.zeros(graph.n_vertices // 2, bool)
@@ -267,15 +277,22 @@ class Bubble(NamedTuple):
     spread: int
 
 
-def find_bubble(graph: Graph, source: int) -> Bubble | None:
+def _usual_way(graph: Graph) -> int:
+    """Bases of the longest way through a bubble that errors or copies of repeats make."""
+    return max(BUBBLE_BASES, BUBBLE_READS * graph.longest_read)
+
+
+def find_bubble(graph: Graph, source: int, *, alleles: bool = False) -> Bubble | None:
     """The bubble that begins at a vertex; None: there is none.
 
     A bubble is a part of the graph without cycles that is entered at its source only, and left at one vertex only.
+
+    alleles : whether it may be as large as those of two haplotypes.
     """
     first, target = graph.first, graph.arcs.target
     best: dict[int, tuple[int, int, int]] = {source: (0, 0, -1)}  # overlaps together, bases from the source, vertex before
     shortest, longest = {source: 0}, {source: 0}
-    most = max(BUBBLE_BASES, BUBBLE_READS * graph.longest_read)
+    most, most_vertices = (ALLELE_BASES, ALLELE_VERTICES) if alleles else (_usual_way(graph), BUBBLE_VERTICES)
     waits: dict[int, int] = {}  # arcs that have not been gone along yet, of vertices that were reached
     ready = [source]
     while ready:
@@ -304,6 +321,6 @@ def find_bubble(graph: Graph, source: int) -> Bubble | None:
                 way.append(best[way[-1]][2])
             most, least = longest[way[0]], shortest[way[0]]
             return Bubble([v for v in best if v not in set(way)], way[::-1], most, most - least)
-        if len(best) > BUBBLE_VERTICES:
+        if len(best) > most_vertices:
             return None
     return None

@@ -9,7 +9,7 @@ import numpy as np
 
 from bellapy.jobs.assemble.graph import Graph
 from bellapy.jobs.assemble.layout import Layout, used_bases
-from bellapy.jobs.assemble.words import INSIDE, WORD, distinct, share_of, words_of
+from bellapy.jobs.assemble.words import INSIDE, WORD, distinct, is_allele, share_of, words_of
 from bellapy.params.assemble import AssembleParams
 from bellapy.records import ReadSet
 from bellapy.records.bases import reversed_codes
@@ -68,24 +68,30 @@ def choose_contigs(reads: ReadSet, layout: Layout, params: AssembleParams) -> Ch
     """The contigs of a layout that are long enough, and stand in no other one."""
     found = spell(reads, layout, params.min_reads)
     long = [one for one in found if len(one.codes) >= params.min_contig]
-    kept = leave_out_inner(close_variants(long, layout.graph, layout.left), layout.graph, params.haplotypes)
+    closed = close_variants(long, layout.graph, layout.left)
+    kept = leave_out_inner(closed, layout.graph, params.haplotypes, layout.allele)
     return Chosen(kept, len(found) - len(long), len(long) - len(kept))
 
 
-def leave_out_inner(contigs: list[Contig], graph: Graph, haplotypes: int) -> list[Contig]:
+def leave_out_inner(contigs: list[Contig], graph: Graph, haplotypes: int, allele: float) -> list[Contig]:
     """Leave out contigs most of whose words stand in a longer one: what is left over beside it, or another haplotype.
 
     Circles, and the contigs of several haplotypes, are left out only if they are small; what leads from one contig to
     another is not.
+
+    allele : of `Layout`.
     """
     kept: list[Contig] = []
     known: list[np.ndarray] = []
     for contig in sorted(contigs, key=lambda one: -len(one.codes) * (AROUND if one.circular else 1)):
-        words = distinct(words_of(contig.codes, contig.circular))
-        most = CIRCLE_INSIDE if contig.circular else INSIDE
+        in_order = words_of(contig.codes, contig.circular)
+        words, most = distinct(in_order), CIRCLE_INSIDE if contig.circular else INSIDE
         small, between = len(contig.codes) < SMALL, graph.targets(contig.reads[-1]) and graph.targets(contig.reads[0] ^ 1)
         looked_at = small if contig.circular else (small or haplotypes == 1) and not between
-        within = [i for i, other in enumerate(known) if looked_at and share_of(words, other) > most]
+        within = [
+            i for i, other in enumerate(known)
+            if looked_at and (share_of(words, other) > most or not contig.circular and is_allele(in_order, other, allele))
+        ]  # fmt: skip
         if not within:
             kept.append(contig)
             known.append(words)

@@ -12,7 +12,8 @@ AT_END = 20  # bases from a read's end where an overlap still reaches the end
 ROBUST = 1.4826  # times the median absolute deviation is a standard deviation
 FEW = 3  # errors of an overlap that tell nothing: by chance, or at the ends of reads, where few others correct them
 DEVIATIONS = 5  # above the median, up to which errors of an overlap are usual
-LIMITS, SPREAD = (0.002, 0.02), 3  # that is at least the first, and at most the second or so many times the median
+LEAST, USUAL, MOST = 0.000125, 0.002, 0.02  # errors that are never too many; that overlaps of one place may have; too many
+SPREAD = 3  # times the median that may be more than `MOST`
 PLACE_BITS = 32  # of a place on a read
 STRETCH = 500  # bases of a supported stretch that counts
 
@@ -94,7 +95,7 @@ def error_limit(hits: Hits) -> float:
     It is learnt from the best overlap of every read, which most reads have with one of the same place (Bogart's rule).
     """
     if not len(hits.query):
-        return LIMITS[0]
+        return LEAST
     read, n = np.concatenate([hits.query, hits.target]), len(hits.query)
     matches = np.tile(hits.n_matches, 2)
     order = np.lexsort((-matches, read))
@@ -102,7 +103,7 @@ def error_limit(hits: Hits) -> float:
     errors = hits.errors[first % n]
     middle = float(np.median(errors))
     limit = middle + DEVIATIONS * ROBUST * float(np.median(np.abs(errors - middle)))
-    return min(max(limit, LIMITS[0]), max(LIMITS[1], SPREAD * middle))
+    return min(max(limit, LEAST), max(MOST, SPREAD * middle))
 
 
 def find_spans(hits: Hits, lengths: np.ndarray, min_depth: int, margin: int) -> Spans:

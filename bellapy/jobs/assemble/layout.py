@@ -10,11 +10,22 @@ import numpy as np
 
 from bellapy.jobs.assemble.clean import Alike, Cleaned, Inner, clean_graph
 from bellapy.jobs.assemble.graph import Arcs, Graph, make_arcs
-from bellapy.jobs.assemble.hits import LIMITS, Hits, Kinds, Spans, clip, error_limit, find_spans, sort_kinds, widen
+from bellapy.jobs.assemble.hits import (
+    MOST,
+    USUAL,
+    Hits,
+    Kinds,
+    Spans,
+    clip,
+    error_limit,
+    find_spans,
+    sort_kinds,
+    widen,
+)
 from bellapy.jobs.assemble.reduction import reduce_graph
 from bellapy.jobs.assemble.turns import choose_circles, find_turns
 from bellapy.jobs.assemble.unitigs import Unitig, find_unitigs
-from bellapy.jobs.assemble.words import INSIDE, distinct, share_of, words_of
+from bellapy.jobs.assemble.words import INSIDE, WORD, distinct, is_allele, share_of, words_of
 from bellapy.params.assemble import AssembleParams
 from bellapy.records import Overlaps, ReadSet
 from bellapy.report.log import logger
@@ -25,6 +36,9 @@ ACCURATE, ACCURATE_OVERHANG = 0.02, 250  # errors up to which reads are accurate
 FUZZ = 1000  # bases by which two ways may differ
 LONGEST_TURNING = 60_000  # bases of a read that is looked at for turns
 UNLIKE = 0.05, 0.02  # share of the reads that no reads like them cover: with more than the first errors are unusual
+MANY = USUAL / 4  # errors of an overlap
+FARTHEST = 0.1  # errors of overlaps of two haplotypes
+OTHERS = 0.25  # of the overlaps of a read, from which on those with other haplotypes are many
 WORST = 5  # times the usual limit of errors, up to which a poor overlap counts
 JOINED = 3  # reads of a unitig whose end may be joined to another by a poor overlap
 
@@ -36,6 +50,7 @@ class Layout(NamedTuple):
     inside : (n_reads,) bool, reads that others contain; n_inside : (n_reads,) int64, reads that each contains.
     circles : reads of which one turn is a circle, with its bases.
     alive : (n_reads,) bool, the reads that unitigs are made of.  left : (n_arcs,) bool, arcs at which contigs end.
+    allele : share of the words of a sequence that stand in its like of another haplotype, at least.
     """
 
     graph: Graph
@@ -48,6 +63,7 @@ class Layout(NamedTuple):
     cleaned: Cleaned
     alive: np.ndarray
     left: np.ndarray
+    allele: float
 
     def ended_at(self, arcs: np.ndarray) -> Layout:
         """The same with unitigs that end at some more arcs, (n_arcs,) bool, too."""
@@ -71,6 +87,7 @@ def lay_out(
     min_depth = params.min_depth_at(limit, depth)
     spans = find_spans(hits, reads.lengths, min_depth, MARGIN)
     limit, has_like = _with_like(hits, limit, spans, reads.lengths, min_depth)
+    usual = max(limit, USUAL)
     if tail:
         spans = widen(spans, hits, reads.lengths, MARGIN, tail)
     hits, lengths = clip(hits, spans, params.min_overlap), spans.lengths
@@ -82,13 +99,15 @@ def lay_out(
     may_turn = alive & (lengths < LONGEST_TURNING)
     may_turn[list(lines)] = False
     looked_at = np.flatnonzero(may_turn).tolist()
-    turns = find_turns(((read, used_bases(reads, spans, read)) for read in looked_at), arcs, lengths, limit, threads)
+    turns = find_turns(((read, used_bases(reads, spans, read)) for read in looked_at), arcs, lengths, usual, threads)
     circles = choose_circles(turns, arcs, inner.n_inside)
     arcs = arcs.take((turns[arcs.source >> 1] == 0) & (turns[arcs.target >> 1] == 0))
-    graph, spare = _graph_of(arcs, lengths, limit)
+    graph, spare = _graph_of(arcs.take(arcs.errors <= WORST * usual), lengths, limit)
     n_transitive, rounds = reduce_graph(graph, FUZZ)
     n_forks = graph.n_forks
-    cleaned = clean_graph(graph, inner, _tell_alike(reads, spans, params.haplotypes), limit if exact else 0)
+    allele = allele_share(hits, limit, len(lengths)) if params.haplotypes == 1 else math.inf
+    tell_alike = _tell_alike(reads, spans, params.haplotypes, allele)
+    cleaned = clean_graph(graph, inner, tell_alike, usual if exact else 0, alleles=params.haplotypes == 1)
     in_unitigs = alive & (turns == 0)
     n_joined = _join_ends(graph, spare, in_unitigs)
     unitigs = find_unitigs(graph, in_unitigs)
@@ -101,7 +120,7 @@ def lay_out(
     )  # fmt: skip
     found_circles = {int(read): int(turns[read]) for read in circles}
     none = np.zeros(len(graph), bool)
-    return Layout(graph, unitigs, spans, min_depth, inside, inner.n_inside, found_circles, cleaned, in_unitigs, none)
+    return Layout(graph, unitigs, spans, min_depth, inside, inner.n_inside, found_circles, cleaned, in_unitigs, none, allele)
 
 
 def used_bases(reads: ReadSet, spans: Spans, read: int) -> np.ndarray:
@@ -111,25 +130,44 @@ def used_bases(reads: ReadSet, spans: Spans, read: int) -> np.ndarray:
 
 
 def _with_like(
-    hits: Hits, limit: float, spans: Spans, lengths: np.ndarray, min_depth: int
+    hits: Hits, learnt: float, spans: Spans, lengths: np.ndarray, min_depth: int
 ) -> tuple[float, np.ndarray]:  # fmt: skip
     """The limit of errors, and whether overlaps within it cover what is used of each read, (n_reads,) bool.
 
-    A high one is raised until they cover most reads, where correction has left so much wrong that they do not.  Copies of
-    repeats and haplotypes cannot be told apart there anyway.
+    It is below the usual one where many overlaps between the two seem to be of other haplotypes, and those within it cover
+    nearly as many reads as those within the usual one.  A high one is raised until they cover most reads, where correction
+    has left so much wrong that they do not.  Copies of repeats and haplotypes cannot be told apart there anyway.
+
+    learnt : the limit by the errors that overlaps have.
     """
     n_used = np.count_nonzero(spans.lengths)
 
-    def covered() -> np.ndarray:
+    def covered(limit: float) -> np.ndarray:
         of_like = find_spans(hits.take(hits.errors <= limit), lengths, min_depth, MARGIN)
         return (of_like.start <= spans.start) & (of_like.end >= spans.end)
 
-    has_like = covered()
-    if limit >= LIMITS[1] and np.count_nonzero(~has_like) > UNLIKE[0] * n_used:
+    limit = max(learnt, USUAL)
+    has_like = covered(limit)
+    low, least = learnt, np.count_nonzero(has_like) - UNLIKE[1] * n_used
+    while low < limit and _tell_haplotypes(hits.errors, learnt):
+        found = covered(low)
+        if np.count_nonzero(found) >= least:
+            return low, found
+        low *= 2
+    if limit >= MOST and np.count_nonzero(~has_like) > UNLIKE[0] * n_used:
         while np.count_nonzero(~has_like) > UNLIKE[1] * n_used:
             limit *= 2
-            has_like = covered()
+            has_like = covered(limit)
     return limit, has_like
+
+
+def _tell_haplotypes(errors: np.ndarray, learnt: float) -> bool:
+    """Whether overlaps with more errors than learnt, up to the usual limit, have many of them as a rule.
+
+    So it is with two haplotypes.  Of what correction has left, most overlaps have few.
+    """
+    few, many = ((errors > low) & (errors <= high) for low, high in ((learnt, MANY), (MANY, USUAL)))
+    return learnt < MANY and bool(many.sum() >= few.sum())
 
 
 def _without_poor(hits: Hits, kinds: Kinds, good: np.ndarray, has_like: np.ndarray) -> Kinds:
@@ -146,13 +184,35 @@ def _without_poor(hits: Hits, kinds: Kinds, good: np.ndarray, has_like: np.ndarr
     )
 
 
-def _tell_alike(reads: ReadSet, spans: Spans, haplotypes: int) -> Alike:
-    """Tells by their words whether reads spell the same; of several haplotypes none do."""
+def allele_share(hits: Hits, limit: float, n_reads: int) -> float:
+    """Share of the words of a sequence that stand in its like of another haplotype, at least; infinite: there is none.
+
+    Where most reads overlap many that are not of their kind, two haplotypes are there.  It is half of what these share, as
+    far as such overlaps tell how far they are apart.
+
+    limit : of errors, up to which reads are of one kind.
+    """
+    close, other = hits.errors <= FARTHEST, (hits.errors > limit) & (hits.errors <= FARTHEST)
+    read = np.concatenate([hits.query, hits.target])
+    n_all, n_other = (np.bincount(read[np.tile(some, 2)], minlength=n_reads) for some in (close, other))
+    if not n_all.any() or np.median(n_other[n_all > 0] / n_all[n_all > 0]) < OTHERS:
+        return math.inf
+    return 0.5 * (1 - float(np.median(hits.errors[other]))) ** WORD
+
+
+def _tell_alike(reads: ReadSet, spans: Spans, haplotypes: int, allele: float) -> Alike:
+    """Tells by their words whether reads spell the same, or what haplotypes do; of several haplotypes none do."""
 
     def words(vertices: Collection[int]) -> np.ndarray:
-        return distinct(np.concatenate([words_of(used_bases(reads, spans, v >> 1), circular=False) for v in vertices]))
+        return np.concatenate([words_of(used_bases(reads, spans, v >> 1), circular=False) for v in vertices])
 
-    return lambda others, way: haplotypes == 1 and len(others) > 0 and share_of(words(others), words(way)) > INSIDE
+    def alike(others: Collection[int], way: Collection[int]) -> bool:
+        if haplotypes > 1 or not others:
+            return False
+        some, known = words(others), distinct(words(way))
+        return share_of(distinct(some), known) > INSIDE or is_allele(some, known, allele)
+
+    return alike
 
 
 def _find_inner(hits: Hits, kinds: Kinds, n_reads: int) -> tuple[np.ndarray, Inner]:
@@ -166,7 +226,6 @@ def _find_inner(hits: Hits, kinds: Kinds, n_reads: int) -> tuple[np.ndarray, Inn
 
 def _graph_of(arcs: Arcs, lengths: np.ndarray, limit: float) -> tuple[Graph, Arcs]:
     """The graph of the good arcs, and of the poor ones where neither end has a good one; the other poor ones."""
-    arcs = arcs.take(arcs.errors <= WORST * limit)
     poor = arcs.errors > limit
     has_good = np.zeros(2 * len(lengths), bool)
     has_good[arcs.source[~poor]] = True

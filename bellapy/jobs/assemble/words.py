@@ -11,6 +11,7 @@ from bellapy.seeding.sampling import MIXER
 U = np.uint64
 WORD = 31  # bases
 PART_BITS = 4  # the highest ones, by which words are sorted in parts
+STRETCH = 1000  # words
 INSIDE = 0.75  # of the words of a sequence that stand in another one, from which on it is a copy of a part of that
 
 
@@ -75,5 +76,21 @@ def distinct(words: np.ndarray) -> np.ndarray:
 
 def share_of(some: np.ndarray, others: np.ndarray) -> float:
     """The share of some words that is among others, both as of `distinct`, and at least one each."""
+    return float(_are_among(some, others).mean())
+
+
+def is_allele(words: np.ndarray, others: np.ndarray, least: float) -> bool:
+    """Whether in most stretches of a sequence a share of the words, at least, stands in another sequence.
+
+    words : as of `words_of`; others : as of `distinct`; at least one each.
+    """
+    if least > 1:
+        return False
+    begins = np.linspace(0, len(words), max(1, len(words) // STRETCH), endpoint=False, dtype=np.int64)
+    shares = np.add.reduceat(_are_among(words, others), begins, dtype=np.int64) / np.diff(begins, append=len(words))
+    return bool((shares >= least).mean() > INSIDE)
+
+
+def _are_among(some: np.ndarray, others: np.ndarray) -> np.ndarray:
     place = np.minimum(np.searchsorted(others, some), len(others) - 1)
-    return float((others[place] == some).mean())
+    return others[place] == some

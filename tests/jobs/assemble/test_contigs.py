@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from gfa_files import GfaLink, matches_of
 from hypothesis import given, settings
@@ -75,10 +77,20 @@ def test_what_stands_in_another_contig_is_left_out():
     haplotig[::200] ^= 1
     contigs = [linear(long), linear(haplotig), linear(other[5000:]), plasmid, piece]
     no_arcs = graph_of({}, np.full(5, 1000))
-    assert leave_out_inner(contigs, no_arcs, 1) == [contigs[0], contigs[2], plasmid]
-    assert leave_out_inner(contigs, no_arcs, 2) == [contigs[0], contigs[1], contigs[2], plasmid]
+    assert leave_out_inner(contigs, no_arcs, 1, math.inf) == [contigs[0], contigs[2], plasmid]
+    assert leave_out_inner(contigs, no_arcs, 2, math.inf) == [contigs[0], contigs[1], contigs[2], plasmid]
     between = graph_of({(2, 0): 100, (1, 3): 100, (0, 4): 100, (5, 1): 100}, np.full(5, 1000))
-    assert leave_out_inner(contigs, between, 2) == contigs
+    assert leave_out_inner(contigs, between, 2, math.inf) == contigs
+
+
+def test_of_two_haplotypes_one_is_left_out_though_they_share_few_words():
+    rng, long = np.random.default_rng(4), random_codes(1, 90_000)
+    haplotig = (long[:80_000] + (rng.random(80_000) < 0.02)) % 4
+    beyond = np.concatenate([long[60_000:], random_codes(2, 30_000)])  # shares half of its words
+    contigs = [linear(long), linear(haplotig.astype(np.uint8)), linear(beyond)]
+    no_arcs = graph_of({}, np.full(5, 1000))
+    assert leave_out_inner(contigs, no_arcs, 1, math.inf) == contigs
+    assert leave_out_inner(contigs, no_arcs, 1, 0.25) == [contigs[0], contigs[2]]
 
 
 def variant_graph(own):
@@ -106,7 +118,9 @@ def test_a_variant_that_lacks_much_closes_nothing():
 def test_a_circle_is_kept_in_the_place_of_more_than_a_turn():
     circle, other = random_codes(7, 5000), random_codes(8, 9000)
     line, inner = linear(np.concatenate([circle, circle[:300]])), Contig(other[:4000], True, (8,))
-    found = leave_out_inner([linear(other), line, Contig(circle, True, (6,)), inner], graph_of({}, np.full(5, 1000)), 1)
+    found = leave_out_inner(
+        [linear(other), line, Contig(circle, True, (6,)), inner], graph_of({}, np.full(5, 1000)), 1, math.inf
+    )
     assert [(len(one.codes), one.circular) for one in found] == [(9000, False), (5000, True)]
 
 
@@ -115,7 +129,7 @@ def test_a_piece_of_a_circle_that_errors_make_longer_than_a_turn_is_left_out():
     piece = np.insert(circle, np.arange(120, 2400, 120), 0)
     contigs = [linear(piece), Contig(circle, True, (6,)), linear(random_codes(8, 2300))]
     assert len(piece) > len(circle)
-    assert leave_out_inner(contigs, graph_of({}, np.full(5, 1000)), 1) == contigs[1:]
+    assert leave_out_inner(contigs, graph_of({}, np.full(5, 1000)), 1, math.inf) == contigs[1:]
 
 
 def test_contigs_are_joined_again_where_they_had_to_end():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellapy.jobs.assemble.hits import FEW, LIMITS, Hits, error_limit
+from bellapy.jobs.assemble.hits import FEW, LEAST, USUAL, Hits, error_limit
 
 
 def hits_of(columns: np.ndarray, wrong: np.ndarray) -> Hits:
@@ -17,9 +17,9 @@ def test_a_few_errors_of_a_short_overlap_tell_nothing():
     """Correction leaves as many at the ends of short reads as of long ones: else all reads of a small plasmid were poor."""
     short, long = hits_of(np.full(50, 1200), np.arange(50) % 5), hits_of(np.full(50, 15_000), np.arange(50) % 5)
     for one in (short, long):
-        assert error_limit(one) == LIMITS[0]
-        assert (one.errors <= LIMITS[0]).all()
-    assert (hits_of(np.array([1200, 15_000]), np.array([6 + FEW, 40])).errors > LIMITS[0]).all()
+        assert error_limit(one) == LEAST
+        assert (one.errors <= USUAL).all()
+    assert (hits_of(np.array([1200, 15_000]), np.array([6 + FEW, 40])).errors > USUAL).all()
 
 
 def test_the_limit_of_errors_is_learnt_from_the_best_overlaps():

@@ -7,6 +7,7 @@ import pytest
 from layouts import arcs_of, graph_of
 
 from bellapy.jobs.assemble import layout as its_module
+from bellapy.jobs.assemble.hits import LEAST
 from bellapy.jobs.assemble.layout import JOINED, Layout, lay_out
 from bellapy.params.assemble import AssembleParams
 from bellapy.records import Overlaps, ReadSet
@@ -104,6 +105,24 @@ def test_haplotypes_that_are_nearly_alike_are_one_unless_two_are_asked_for():
     one, two = laid_out(versions), laid_out(versions, haplotypes=2)
     assert one.graph.n_forks == 0 and longest(one) > len(GENOME) - 2000
     assert two.graph.n_forks == 2
+
+
+def test_haplotypes_that_differ_by_less_than_overlaps_usually_may_are_told_apart():
+    """They have another base every 400 bases; overlaps of up to 4,600 bases may differ by as much."""
+    other = differing(GENOME, np.arange(0, len(GENOME), 400))
+    begins = [(STEP * i + inner, SIZE - 2 * inner) for i in range(N_READS) for inner in (0, 50, 100)]
+    places = [(*place, one) for place in begins for one in (GENOME, other)]
+    two = layout_of(places, AssembleParams(haplotypes=2, min_depth=1))
+    assert two.graph.n_forks == 0 and len(two.unitigs) == 2
+    assert all(sum(unitig.steps) > len(GENOME) - 2000 for unitig in two.unitigs)
+
+
+@pytest.mark.parametrize("apart", [0.001, 0.002, None])
+def test_what_correction_has_left_is_not_of_haplotypes(apart):
+    rng = np.random.default_rng(6)
+    left = 0.0001 * rng.geometric(0.3, 1000) * (rng.random(1000) < 0.2)
+    of_others = [] if apart is None else rng.poisson(10_000 * apart, 1000) / 10_000
+    assert its_module._tell_haplotypes(np.append(left, of_others), LEAST) == (apart is not None)
 
 
 @pytest.mark.parametrize(("poor", "joins"), [(7000, True), (1000, False)])
