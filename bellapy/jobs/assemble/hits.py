@@ -23,7 +23,7 @@ class Hits(NamedTuple):
 
     query, target : reads.  turned : whether the target's reverse complement overlaps.
     query_start, query_end, target_start, target_end : on the forward strand of each read.
-    n_matches, n_columns : of the path.
+    n_matches, n_columns : of the path.  few : errors of an overlap that tell nothing.
     """
 
     query: np.ndarray
@@ -35,21 +35,22 @@ class Hits(NamedTuple):
     target_end: np.ndarray
     n_matches: np.ndarray
     n_columns: np.ndarray
+    few: np.ndarray
 
     @classmethod
     def of(cls, overlaps: Overlaps, rows: np.ndarray | slice = slice(None)) -> Hits:
         """All overlaps, or some of them: indices or a mask."""
         numbers = (
             overlaps.query_id, overlaps.target_id, overlaps.strand, overlaps.query_start, overlaps.query_end,
-            overlaps.target_start, overlaps.target_end, overlaps.n_matches, overlaps.n_columns,
+            overlaps.target_start, overlaps.target_end, overlaps.n_matches, overlaps.n_columns, np.full(len(overlaps), FEW),
         )  # fmt: skip
         found = cls(*(column[rows].astype(np.int64) for column in numbers))
         return found._replace(turned=found.turned < 0)
 
     @property
     def errors(self) -> np.ndarray:
-        """Share of columns without two equal bases, but for a few of these, (n,) float64."""
-        return np.maximum(self.n_columns - self.n_matches - FEW, 0) / np.maximum(1, self.n_columns)
+        """Share of columns without two equal bases, but for those that tell nothing, (n,) float64."""
+        return np.maximum(self.n_columns - self.n_matches - self.few, 0) / np.maximum(1, self.n_columns)
 
     def take(self, rows: np.ndarray) -> Hits:
         """Some of them: indices or a mask."""

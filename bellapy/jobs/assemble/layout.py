@@ -36,7 +36,7 @@ ACCURATE, ACCURATE_OVERHANG = 0.02, 250  # errors up to which reads are accurate
 FUZZ = 1000  # bases by which two ways may differ
 LONGEST_TURNING = 60_000  # bases of a read that is looked at for turns
 UNLIKE = 0.05, 0.02  # share of the reads that no reads like them cover: with more than the first errors are unusual
-MANY = USUAL / 4  # errors of an overlap
+MANY, COMMON = USUAL / 4, 0.05  # errors of an overlap; share of overlaps with many, from which on haplotypes are sure
 FARTHEST = 0.1  # errors of overlaps of two haplotypes
 OTHERS = 0.25  # of the overlaps of a read, from which on those with other haplotypes are many
 WORST = 5  # times the usual limit of errors, up to which a poor overlap counts
@@ -86,7 +86,7 @@ def lay_out(
     overhang = ACCURATE_OVERHANG if limit <= ACCURATE else OVERHANG
     min_depth = params.min_depth_at(limit, depth)
     spans = find_spans(hits, reads.lengths, min_depth, MARGIN)
-    limit, has_like = _with_like(hits, limit, spans, reads.lengths, min_depth)
+    hits, limit, has_like = _with_like(hits, limit, spans, reads.lengths, min_depth)
     usual = max(limit, USUAL)
     if tail:
         spans = widen(spans, hits, reads.lengths, MARGIN, tail)
@@ -131,43 +131,48 @@ def used_bases(reads: ReadSet, spans: Spans, read: int) -> np.ndarray:
 
 def _with_like(
     hits: Hits, learnt: float, spans: Spans, lengths: np.ndarray, min_depth: int
-) -> tuple[float, np.ndarray]:  # fmt: skip
-    """The limit of errors, and whether overlaps within it cover what is used of each read, (n_reads,) bool.
+) -> tuple[Hits, float, np.ndarray]:  # fmt: skip
+    """The hits, the limit of errors, and whether overlaps within it cover what is used of each read, (n_reads,) bool.
 
-    It is below the usual one where many overlaps between the two seem to be of other haplotypes, and those within it cover
-    nearly as many reads as those within the usual one.  A high one is raised until they cover most reads, where correction
-    has left so much wrong that they do not.  Copies of repeats and haplotypes cannot be told apart there anyway.
+    The limit is below the usual one where haplotypes differ by less, if overlaps within it cover nearly as many reads.  A
+    high one is raised until they cover most reads, where correction has left so much wrong that they do not.  Copies of
+    repeats and haplotypes cannot be told apart there anyway.
 
     learnt : the limit by the errors that overlaps have.
     """
     n_used = np.count_nonzero(spans.lengths)
 
-    def covered(limit: float) -> np.ndarray:
+    def covered(hits: Hits, limit: float) -> np.ndarray:
         of_like = find_spans(hits.take(hits.errors <= limit), lengths, min_depth, MARGIN)
         return (of_like.start <= spans.start) & (of_like.end >= spans.end)
 
     limit = max(learnt, USUAL)
-    has_like = covered(limit)
-    low, least = learnt, np.count_nonzero(has_like) - UNLIKE[1] * n_used
-    while low < limit and _tell_haplotypes(hits.errors, learnt):
-        found = covered(low)
+    has_like = covered(hits, limit)
+    least = np.count_nonzero(has_like) - UNLIKE[1] * n_used
+    for some, low in _lower_limits(hits, learnt):
+        found = covered(some, low)
         if np.count_nonzero(found) >= least:
-            return low, found
-        low *= 2
+            return some, low, found
     if limit >= MOST and np.count_nonzero(~has_like) > UNLIKE[0] * n_used:
         while np.count_nonzero(~has_like) > UNLIKE[1] * n_used:
             limit *= 2
-            has_like = covered(limit)
-    return limit, has_like
+            has_like = covered(hits, limit)
+    return hits, limit, has_like
 
 
-def _tell_haplotypes(errors: np.ndarray, learnt: float) -> bool:
-    """Whether overlaps with more errors than learnt, up to the usual limit, have many of them as a rule.
+def _lower_limits(hits: Hits, learnt: float) -> list[tuple[Hits, float]]:
+    """Limits below the usual one, the lowest first, with the hits, of which all errors may count; none: there is no need.
 
-    So it is with two haplotypes.  Of what correction has left, most overlaps have few.
+    There is where overlaps with more errors than learnt have many as a rule: so it is with two haplotypes.  Of what
+    correction has left, most overlaps have few.
     """
-    few, many = ((errors > low) & (errors <= high) for low, high in ((learnt, MANY), (MANY, USUAL)))
-    return learnt < MANY and bool(many.sum() >= few.sum())
+    few, many = (
+        np.count_nonzero((hits.errors > low) & (hits.errors <= high)) for low, high in ((learnt, MANY), (MANY, USUAL))
+    )
+    if learnt >= MANY or many < few:
+        return []
+    lower = [(hits, learnt * 2**i) for i in range(4) if learnt * 2**i < USUAL]
+    return [(hits._replace(few=np.zeros_like(hits.few)), learnt), *lower] if many > COMMON * len(hits.query) else lower
 
 
 def _without_poor(hits: Hits, kinds: Kinds, good: np.ndarray, has_like: np.ndarray) -> Kinds:

@@ -10,7 +10,7 @@ from bellapy.jobs.assemble.hits import FEW, LEAST, USUAL, Hits, error_limit
 def hits_of(columns: np.ndarray, wrong: np.ndarray) -> Hits:
     """Overlaps of read i with read i + 1, from end to end."""
     query, none = np.arange(len(columns)), np.zeros(len(columns), np.int64)
-    return Hits(query, query + 1, none > 0, none, columns, none, columns, columns - wrong, columns)
+    return Hits(query, query + 1, none > 0, none, columns, none, columns, columns - wrong, columns, none + FEW)
 
 
 def test_a_few_errors_of_a_short_overlap_tell_nothing():

@@ -7,7 +7,7 @@ import pytest
 from layouts import arcs_of, graph_of
 
 from bellapy.jobs.assemble import layout as its_module
-from bellapy.jobs.assemble.hits import LEAST
+from bellapy.jobs.assemble.hits import FEW, LEAST, Hits
 from bellapy.jobs.assemble.layout import JOINED, Layout, lay_out
 from bellapy.params.assemble import AssembleParams
 from bellapy.records import Overlaps, ReadSet
@@ -120,9 +120,13 @@ def test_haplotypes_that_differ_by_less_than_overlaps_usually_may_are_told_apart
 @pytest.mark.parametrize("apart", [0.001, 0.002, None])
 def test_what_correction_has_left_is_not_of_haplotypes(apart):
     rng = np.random.default_rng(6)
-    left = 0.0001 * rng.geometric(0.3, 1000) * (rng.random(1000) < 0.2)
-    of_others = [] if apart is None else rng.poisson(10_000 * apart, 1000) / 10_000
-    assert its_module._tell_haplotypes(np.append(left, of_others), LEAST) == (apart is not None)
+    left = rng.geometric(0.3, 1000) * (rng.random(1000) < 0.2)
+    of_others = np.zeros(0, np.int64) if apart is None else rng.poisson(10_000 * apart, 1000)
+    wrong = np.concatenate([left, of_others])
+    columns, none = np.full(len(wrong), 10_000), np.zeros(len(wrong), np.int64)
+    hits = Hits(none, none + 1, none > 0, none, columns, none, columns, columns - wrong, columns, none + FEW)
+    lower = its_module._lower_limits(hits, LEAST)
+    assert [some.few[0] for some, _ in lower] == ([] if apart is None else [0, FEW, FEW, FEW, FEW])
 
 
 @pytest.mark.parametrize(("poor", "joins"), [(7000, True), (1000, False)])
