@@ -55,16 +55,19 @@ class Cleaned(NamedTuple):
     weak: int
 
 
-def clean_graph(graph: Graph, inner: Inner, alike: Alike, errors: float = 0, *, alleles: bool = False) -> Cleaned:
+def clean_graph(
+    graph: Graph, inner: Inner, alike: Alike, errors: float = 0, *, long_ways: bool = False, long_ends: bool = False
+) -> Cleaned:  # fmt: skip
     """Take away what hides the way through a graph.
 
-    errors : share that reads of one place may differ by.  alleles : whether one of two haplotypes is left out.
+    errors : share that reads of one place may differ by.
+    long_ways, long_ends : whether one way goes through bubbles, and dead ends go, that are as long as haplotypes make them.
     """
     total = np.zeros(3, np.int64)
     for _ in range(TURNS):
         weak = drop_weak(graph)
-        popped = pop_bubbles(graph, inner, alike, errors, alleles=alleles) + drop_parallel(graph, inner, alike, errors)
-        done = drop_tips(graph, inner, alike, alleles=alleles), popped, weak
+        popped = pop_bubbles(graph, inner, alike, errors, long_ways=long_ways) + drop_parallel(graph, inner, alike, errors)
+        done = drop_tips(graph, inner, alike, long_ends=long_ends), popped, weak
         total += done
         if not any(done):
             break
@@ -106,34 +109,34 @@ class _Tip(NamedTuple):
     is_short: bool
 
 
-def drop_tips(graph: Graph, inner: Inner, alike: Alike, *, alleles: bool = False) -> int:
+def drop_tips(graph: Graph, inner: Inner, alike: Alike, *, long_ends: bool = False) -> int:
     """Short dead ends that few reads show, or that spell the same as what is beside them, the shortest first, as long as
     something else goes on at their fork; how many reads these were.
 
     One goes after another: all at once, both sides of a fork would go.
 
-    alleles : whether dead ends of any length that spell the same go, as two haplotypes make them at the end of a chromosome.
+    long_ends : whether long ones that spell the same go, too, as two haplotypes make them at the end of a chromosome.
     """
     first, target, gone = graph.first.tolist(), graph.arcs.target.tolist(), np.zeros(graph.n_vertices // 2, bool)
-    for tip in sorted(_find_tips(graph, alleles)):
+    for tip in sorted(_find_tips(graph, long_ends)):
         if any(gone[v >> 1] for v in tip.path):
             continue
         after = [w for w in target[first[tip.last] : first[tip.last + 1]] if not gone[w >> 1]]
         if not all(sum(not gone[x >> 1] for x in target[first[w ^ 1] : first[(w ^ 1) + 1]]) > 1 for w in after):
             continue
         few = tip.is_short and not _is_well_shown(tip.path, inner)
-        if few or alike(tip.path, _beside(graph, tip, gone, ALLELE_VERTICES if alleles else BUBBLE_VERTICES)):
+        if few or alike(tip.path, _beside(graph, tip, gone, ALLELE_VERTICES if long_ends else BUBBLE_VERTICES)):
             gone[[v >> 1 for v in tip.path]] = True
     graph.drop_reads(gone)
     return int(gone.sum())
 
 
-def _find_tips(graph: Graph, alleles: bool) -> list[_Tip]:
+def _find_tips(graph: Graph, long_ends: bool) -> list[_Tip]:
     """The dead ends that come to a fork, short ones or all."""
     first, target, degrees = graph.first.tolist(), graph.arcs.target.tolist(), graph.degrees.tolist()
     length = graph.arcs.length.tolist()
     tips = []
-    most_reads, most_bases = (ALLELE_VERTICES, ALLELE_BASES) if alleles else (TIP_READS, TIP_BASES)
+    most_reads, most_bases = (ALLELE_VERTICES, ALLELE_BASES) if long_ends else (TIP_READS, TIP_BASES)
     for end in np.flatnonzero((graph.degrees == 0) & (graph.into > 0)).tolist():
         v = end ^ 1
         path, bases = [v], 0
@@ -176,7 +179,7 @@ def _is_rare(others: Collection[int], way: Collection[int], n_inside: np.ndarray
     return of_others < RARE * of_way
 
 
-def pop_bubbles(graph: Graph, inner: Inner, alike: Alike, errors: float = 0, *, alleles: bool = False) -> int:
+def pop_bubbles(graph: Graph, inner: Inner, alike: Alike, errors: float = 0, *, long_ways: bool = False) -> int:
     """Keep one way through each superbubble (Onodera 2013) whose other ways few reads show, alone or beside it, or spell the
     same; how many there were.
 
@@ -184,11 +187,11 @@ def pop_bubbles(graph: Graph, inner: Inner, alike: Alike, errors: float = 0, *, 
     The way that is kept is that of the longest overlaps.  Of ways as long as only two haplotypes make them these count that
     spell the same.
 
-    alleles : whether there are such ways.
+    long_ways : whether these are looked at.
     """
     popped, most = 0, _usual_way(graph)
     for source in np.flatnonzero(graph.degrees > 1).tolist():
-        bubble = find_bubble(graph, source, alleles=alleles) if graph.degrees[source] > 1 else None
+        bubble = find_bubble(graph, source, long_ways=long_ways) if graph.degrees[source] > 1 else None
         if bubble is None:
             continue
         others, way, longest, spread = bubble
@@ -282,17 +285,17 @@ def _usual_way(graph: Graph) -> int:
     return max(BUBBLE_BASES, BUBBLE_READS * graph.longest_read)
 
 
-def find_bubble(graph: Graph, source: int, *, alleles: bool = False) -> Bubble | None:
+def find_bubble(graph: Graph, source: int, *, long_ways: bool = False) -> Bubble | None:
     """The bubble that begins at a vertex; None: there is none.
 
     A bubble is a part of the graph without cycles that is entered at its source only, and left at one vertex only.
 
-    alleles : whether it may be as large as those of two haplotypes.
+    long_ways : whether it may be as large as those of two haplotypes.
     """
     first, target = graph.first, graph.arcs.target
     best: dict[int, tuple[int, int, int]] = {source: (0, 0, -1)}  # overlaps together, bases from the source, vertex before
     shortest, longest = {source: 0}, {source: 0}
-    most, most_vertices = (ALLELE_BASES, ALLELE_VERTICES) if alleles else (_usual_way(graph), BUBBLE_VERTICES)
+    most, most_vertices = (ALLELE_BASES, ALLELE_VERTICES) if long_ways else (_usual_way(graph), BUBBLE_VERTICES)
     waits: dict[int, int] = {}  # arcs that have not been gone along yet, of vertices that were reached
     ready = [source]
     while ready:

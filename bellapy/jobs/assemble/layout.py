@@ -107,7 +107,9 @@ def lay_out(
     n_forks = graph.n_forks
     allele = allele_share(hits, limit, len(lengths)) if params.haplotypes == 1 else math.inf
     tell_alike = _tell_alike(reads, spans, params.haplotypes, allele)
-    cleaned = clean_graph(graph, inner, tell_alike, usual if exact else 0, alleles=params.haplotypes == 1)
+    cleaned = clean_graph(
+        graph, inner, tell_alike, usual if exact else 0, long_ways=params.haplotypes == 1, long_ends=allele < math.inf
+    )
     in_unitigs = alive & (turns == 0)
     n_joined = _join_ends(graph, spare, in_unitigs)
     unitigs = find_unitigs(graph, in_unitigs)

@@ -169,9 +169,9 @@ def test_a_long_dead_end_stays():
     arcs = mirrored({**chain, (12, 30): 100, **{(28 + 2 * i, 30 + 2 * i): 100 for i in range(1, 7)}})
     graph, none = graph_of(arcs, np.full(24, 1000)), inner_of([0] * 24)
     assert clean.drop_tips(graph, none, never) == 0 and arcs_of(graph) == arcs
-    assert clean.drop_tips(graph, none, never, alleles=True) == 0 and arcs_of(graph) == arcs
+    assert clean.drop_tips(graph, none, never, long_ends=True) == 0 and arcs_of(graph) == arcs
     assert clean.drop_tips(graph, none, lambda *_: True) == 0 and arcs_of(graph) == arcs
-    assert clean.drop_tips(graph, none, lambda *_: True, alleles=True) == 6, "it is what another haplotype has there"
+    assert clean.drop_tips(graph, none, lambda *_: True, long_ends=True) == 6, "it is what another haplotype has there"
 
 
 @pytest.mark.parametrize("many", [True, False])
@@ -179,10 +179,10 @@ def test_a_long_bubble_goes_where_haplotypes_make_it(many):
     arcs = mirrored({(0, 2): 30_000, (2, 6): 30_000, (0, 4): 30_200, (4, 6): 30_200, (8, 0): 10, (6, 10): 10})
     graph, inner = graph_of(arcs, np.full(6, 31_000 if many else 10_000)), inner_of([0] * 6)
     short = graph.longest_read * clean.BUBBLE_READS > 60_000
-    assert clean.pop_bubbles(graph, inner, never, alleles=True) == short
+    assert clean.pop_bubbles(graph, inner, never, long_ways=True) == short
     if not short:
         assert clean.pop_bubbles(graph, inner, lambda *_: True) == 0 and arcs_of(graph) == arcs
-        assert clean.pop_bubbles(graph, inner, lambda *_: True, alleles=True) == 1
+        assert clean.pop_bubbles(graph, inner, lambda *_: True, long_ways=True) == 1
 
 
 def test_what_many_reads_show_stays():
