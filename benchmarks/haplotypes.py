@@ -21,7 +21,7 @@ from shlex import quote
 import numpy as np
 from common import describe_machine, finish, table
 from measure import measure
-from peers import program_of_bellapy
+from peers import program_of_bellapy, read_records
 from rearranged import LETTERS, make_reads, write
 
 from bellapy.jobs.assemble.words import distinct, share_of, words_of
@@ -52,13 +52,13 @@ def haplotypes_of(rng: np.random.Generator, apart: float, even: bool) -> tuple[n
     return one, np.concatenate(blocks)
 
 
-def contigs_of(path: Path, line: str) -> list[np.ndarray]:
-    """Codes of the sequences of a FASTA or GFA file; line : what the lines begin with that hold a sequence behind tabs."""
-    if line:
-        found = [text.split("\t")[2] for text in open(path) if text.startswith(line)]
+def contigs_of(path: Path) -> list[np.ndarray]:
+    """Codes of the sequences of a FASTA or GFA file."""
+    if path.suffix == ".gfa":
+        found = [line.split("\t")[2] for line in open(path) if line.startswith("S\t")]
     else:
-        found = [text.partition("\n")[2].replace("\n", "") for text in path.read_text().split(">")[1:]]
-    return [np.searchsorted(LETTERS, np.frombuffer(text.strip().encode(), np.uint8)).astype(np.uint8) for text in found]
+        found = [sequence for _, sequence in read_records(path)]
+    return [np.searchsorted(LETTERS, np.frombuffer(text.encode(), np.uint8)).astype(np.uint8) for text in found]
 
 
 def judge(contigs: list[np.ndarray], haplotypes: tuple[np.ndarray, ...]) -> list:
@@ -79,12 +79,12 @@ def runs(folder: Path, reads: Path, error: float) -> Iterator[tuple[str, str, fl
     for n in (1, 2):
         out = folder / f"{n}.fa"
         command = f"{quote(program_of_bellapy())} assemble {quote(str(reads))} -o {quote(str(out))} --haplotypes {n} -q -t 2"
-        yield "bellapy", str(n), measure(command).cpu, contigs_of(out, "")
+        yield "bellapy", str(n), measure(command).cpu, contigs_of(out)
     if shutil.which("hifiasm"):
         kind = "--ont" if error > 0.01 else ""
         used = measure(f"hifiasm {kind} -t 2 -f0 -o {quote(str(folder / 'h'))} {quote(str(reads))} 2> {folder}/h.log")
         for n, names in (("1", ["h.bp.p_ctg.gfa"]), ("2", ["h.bp.hap1.p_ctg.gfa", "h.bp.hap2.p_ctg.gfa"])):
-            found = [one for name in names if (folder / name).exists() for one in contigs_of(folder / name, "S\t")]
+            found = [one for name in names if (folder / name).exists() for one in contigs_of(folder / name)]
             yield "hifiasm", n, used.cpu, found
 
 

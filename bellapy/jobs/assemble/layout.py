@@ -105,7 +105,7 @@ def lay_out(
     graph, spare = _graph_of(arcs.take(arcs.errors <= WORST * usual), lengths, limit)
     n_transitive, rounds = reduce_graph(graph, FUZZ)
     n_forks = graph.n_forks
-    allele = allele_share(hits, limit, len(lengths)) if params.haplotypes == 1 else math.inf
+    allele = _allele_share(hits, limit, len(lengths)) if params.haplotypes == 1 else math.inf
     tell_alike = _tell_alike(reads, spans, params.haplotypes, allele)
     cleaned = clean_graph(
         graph, inner, tell_alike, usual if exact else 0, long_ways=params.haplotypes == 1, long_ends=allele < math.inf
@@ -168,9 +168,8 @@ def _lower_limits(hits: Hits, learnt: float) -> list[tuple[Hits, float]]:
     There is where overlaps with more errors than learnt have many as a rule: so it is with two haplotypes.  Of what
     correction has left, most overlaps have few.
     """
-    few, many = (
-        np.count_nonzero((hits.errors > low) & (hits.errors <= high)) for low, high in ((learnt, MANY), (MANY, USUAL))
-    )
+    errors = hits.errors
+    few, many = (np.count_nonzero((errors > low) & (errors <= high)) for low, high in ((learnt, MANY), (MANY, USUAL)))
     if learnt >= MANY or many < few:
         return []
     lower = [(hits, learnt * 2**i) for i in range(4) if learnt * 2**i < USUAL]
@@ -191,7 +190,7 @@ def _without_poor(hits: Hits, kinds: Kinds, good: np.ndarray, has_like: np.ndarr
     )
 
 
-def allele_share(hits: Hits, limit: float, n_reads: int) -> float:
+def _allele_share(hits: Hits, limit: float, n_reads: int) -> float:
     """Share of the words of a sequence that stand in its like of another haplotype, at least; infinite: there is none.
 
     Where most reads overlap many that are not of their kind, two haplotypes are there.  It is half of what these share, as
@@ -199,12 +198,13 @@ def allele_share(hits: Hits, limit: float, n_reads: int) -> float:
 
     limit : of errors, up to which reads are of one kind.
     """
-    close, other = hits.errors <= FARTHEST, (hits.errors > limit) & (hits.errors <= FARTHEST)
+    errors = hits.errors
+    close, other = errors <= FARTHEST, (errors > limit) & (errors <= FARTHEST)
     read = np.concatenate([hits.query, hits.target])
     n_all, n_other = (np.bincount(read[np.tile(some, 2)], minlength=n_reads) for some in (close, other))
     if not n_all.any() or np.median(n_other[n_all > 0] / n_all[n_all > 0]) < OTHERS:
         return math.inf
-    return 0.5 * (1 - float(np.median(hits.errors[other]))) ** WORD
+    return 0.5 * (1 - float(np.median(errors[other]))) ** WORD
 
 
 def _tell_alike(reads: ReadSet, spans: Spans, haplotypes: int, allele: float) -> Alike:
