@@ -17,6 +17,7 @@ class Estimate:
     spread : standard error of a depth that was measured.  repeats : share of the genome in repeats; None where unknown.
     level : usual count of a read's repeated k-mers, 0 where there are none.
     heterozygosity : differences per base between two haplotypes; None where the reads do not show any.
+    gc : share of G and C among the bases.
     """
 
     depth: float | None
@@ -29,6 +30,7 @@ class Estimate:
     repeats: float | None = None
     level: float = 0.0
     heterozygosity: float | None = None
+    gc: float = 0.5
 
     @property
     def mixed(self) -> bool:

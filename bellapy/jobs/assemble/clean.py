@@ -75,15 +75,20 @@ def clean_graph(
 
 
 def drop_weak(graph: Graph) -> int:
-    """Arcs for which both ends have longer overlaps, and which are no part of a crossing; how many these were.
+    """Arcs for which both ends have longer overlaps, and which are no part of a crossing, or have an end that goes on
+    elsewhere for sure; how many these were.
 
     Where a read spans a repeat, its overlaps with the reads that end in the repeat are longer than those of these with each
     other, which may be from two copies.  Where none does, all reads that come into the repeat overlap all that leave it: the
-    longer overlaps tell nothing.
+    longer overlaps tell nothing.  But such a crossing may have arcs of reads that end in a copy that another read spans.
+    That one begins before the repeat, where no others lead to it.
     """
     arcs, longest, shared = graph.arcs, graph.longest_overlaps(), graph.shared
     weak = (shared < longest[arcs.source]) & (shared < longest[arcs.target ^ 1])
-    weak[weak] = ~_crosses(graph, np.flatnonzero(weak))
+    goes_on = np.zeros(graph.n_vertices, bool)
+    goes_on[arcs.source[(shared == longest[arcs.source]) & (graph.into[arcs.target] == 1)]] = True
+    unsure = np.flatnonzero(weak & ~goes_on[arcs.source] & ~goes_on[arcs.target ^ 1])
+    weak[unsure] = ~_crosses(graph, unsure)
     return graph.drop(weak)
 
 

@@ -23,6 +23,7 @@ from bellapy.compute.threads import shared_by
 from bellapy.engines.ends import End
 from bellapy.engines.extend import extend, extend_anchors
 from bellapy.engines.flanks import Flanks
+from bellapy.jobs.overlap.faults import SURE_SPAN
 from bellapy.jobs.overlap.gate import GATED, pilot_seeds
 from bellapy.jobs.overlap.geometry import Alignments, clear_of, implied_ends, measure_geometry
 from bellapy.jobs.overlap.judging import Judging
@@ -79,7 +80,8 @@ FIRST_JUDGED, ALL_JUDGED = Judging(FIRST.name), Judging(ALL.name)
 
 def learn_steps(work: Work) -> ChosenSteps:
     """From some well-supported seeds of all tiles."""
-    return ChosenSteps(choose_steps(*_with_bases(work, _pilot(work)), work.params.extension, work.resources))
+    reads, seeds = _with_bases(work, _pilot(work))
+    return ChosenSteps(choose_steps(reads, seeds, work.params.extension, work.resources, work.estimate.gc))
 
 
 def _pilot(work: Work) -> Seeds:
@@ -91,15 +93,17 @@ def _pilot(work: Work) -> Seeds:
     return pilot_seeds(work.reads.lengths, in_order)
 
 
-def choose_steps(reads: ReadSet, seeds: Seeds, given: ExtensionParams, resources: Resources) -> Steps:
+def choose_steps(
+    reads: ReadSet, seeds: Seeds, given: ExtensionParams, resources: Resources, gc: float = 0.5
+) -> Steps:  # fmt: skip
     """The steps of all extensions: their X, the tilt, and when they stop.
 
-    A given X leaves one step; `best` and `longest` have no tilt.
+    A given X leaves one step; `best` and `longest` have no tilt.  gc : share of G and C among the bases.
     """
     first = first_scoring(given)
     if given.extension != "homology":
         return (first,)
-    tilt = choose_tilt(reads, seeds, first, resources)
+    tilt = choose_tilt(reads, seeds, first, resources, gc)
     further = [FAR_X * given.match] if given.xdrop is None else []
     return tuple(tilted(first, x, tilt) for x in (first.xdrop, *further))
 
@@ -117,38 +121,42 @@ def tilted(scoring: Scoring, x: int, tilt: int) -> Scoring:
     return scoring._replace(xdrop=x, tilt=tilt, fall=TILT_UNIT * (slope * x + room * scoring.match))
 
 
-def choose_tilt(reads: ReadSet, seeds: Seeds, scoring: Scoring, resources: Resources) -> int:
-    """The tilt for these reads, in parts of TILT_UNIT."""
+def choose_tilt(reads: ReadSet, seeds: Seeds, scoring: Scoring, resources: Resources, gc: float = 0.5) -> int:
+    """The tilt for these reads, in parts of TILT_UNIT.  gc : share of G and C among the bases."""
     x = ALONE_X * scoring.match
-    unrelated = unrelated_gain(scoring._replace(xdrop=FAR_X * scoring.match), resources)
+    unrelated = unrelated_gain(scoring._replace(xdrop=FAR_X * scoring.match), gc, resources)
     related = USUAL_GAIN * scoring.match
     if len(seeds) >= MIN_PILOT:
         step = tilted(scoring, x, round(TILT_UNIT * (unrelated + TILT_SHARE * (related - unrelated))))
         extensions = extend_anchors(reads, seeds.anchors, (step,), End.BEST, resources)
-        rate = extensions.score / np.maximum(measure_geometry(reads, seeds, extensions).implied, 1)
-        related = float(np.median(rate)) / 2
+        span = measure_geometry(reads, seeds, extensions).span  # what is implied beyond it may be no homology, but a repeat
+        sure = span >= SURE_SPAN
+        related = float(np.median(extensions.score[sure] / span[sure])) / 2 if sure.any() else related
     return max(0, round(TILT_UNIT * (unrelated + TILT_SHARE * max(0.0, related - unrelated))))
 
 
-_known_gains: dict[Scoring, float] = {}
+_known_gains: dict[tuple[Scoring, int], float] = {}
 
 
-def unrelated_gain(scoring: Scoring, resources: Resources) -> float:
+def unrelated_gain(scoring: Scoring, gc: float, resources: Resources) -> float:
     """What the extension of unrelated sequence gains per base of either read; next to nothing where it dies.
 
-    It follows from the scores alone, so it is found once.
+    It follows from the scores and from the share of G and C, in per cent, so it is found once for these.
     """
-    if scoring not in _known_gains:
-        _known_gains[scoring] = _unrelated_gain(scoring, resources)
-    return _known_gains[scoring]
+    given = scoring, round(100 * gc)
+    if given not in _known_gains:
+        _known_gains[given] = _unrelated_gain(*given, resources)
+    return _known_gains[given]
 
 
-def _unrelated_gain(scoring: Scoring, resources: Resources) -> float:
+def _unrelated_gain(scoring: Scoring, gc: int, resources: Resources) -> float:
+    """As above; gc : per cent."""
+    shares = np.array([100 - gc, gc, gc, 100 - gc]) / 200
     rng, n = np.random.default_rng(1), 2 * UNRELATED_FLANKS
     begins = PAD + np.arange(n) * (UNRELATED_BASES + PAD)
     codes = np.full(begins[-1] + UNRELATED_BASES + PAD, UNKNOWN, np.uint8)
     for begin in begins.tolist():
-        codes[begin : begin + UNRELATED_BASES] = rng.integers(0, 4, UNRELATED_BASES)
+        codes[begin : begin + UNRELATED_BASES] = rng.choice(4, UNRELATED_BASES, p=shares)
     reads = ReadSet(tuple(map(str, range(n))), codes, begins, np.full(n, UNRELATED_BASES, np.int32))
     lengths = np.full(n // 2, UNRELATED_BASES, np.int64)
     flanks = Flanks(begins[0::2].copy(), lengths, begins[1::2].copy(), lengths.copy(), np.zeros(n // 2, np.uint8))

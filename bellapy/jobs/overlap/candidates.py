@@ -27,16 +27,21 @@ from bellapy.report.progress import progress
 JOINED_BYTES = 60  # of a copy of a seed and what is computed from it
 LEAST_ENTRIES = 1 << 18  # for each thread: fewer are multiplied sooner than kernels are loaded
 SURE_SUPPORT = 5  # shared k-mers; the typical values come from candidates with so many
+CROWD, FADING = 2, 8  # times as many candidates as are sure, or have one k-mer more, are chance
 MIN_SURE = 50  # candidates; with fewer, nothing is typical and nothing is dropped
 WINDOW_BINS = 2  # bins of the depth profile that have to be of ordinary depth together
 
 
 @dataclass(frozen=True)
 class Typical:
-    """What sound candidates show.  density : shared k-mers per base.  depth : mean count of their k-mers.  0: unknown."""
+    """What sound candidates show.
+
+    density : shared k-mers per base.  depth : mean count of their k-mers.  support : that chance seldom gives.  0: unknown.
+    """
 
     density: float
     depth: float
+    support: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,11 +56,15 @@ class Sure:
 
 @dataclass(frozen=True)
 class TileSeeds:
-    """Seeds of all candidates of a tile, in parts of whole candidates, and the depth around the seeds of each part."""
+    """Seeds of all candidates of a tile, in parts of whole candidates, and the depth around the seeds of each part.
+
+    by_support : (SURE_SUPPORT + 1,) int64, how many best seeds have so much support; those with more are counted last.
+    """
 
     parts: list[Seeds]
     depths: list[np.ndarray]
     sure: Sure
+    by_support: np.ndarray
     products: int
     candidates: int
     dropped: dict[str, int]
@@ -95,7 +104,8 @@ def find_seeds(work: Work, tile: int) -> TileSeeds:
     depths = map_threads(lambda seeds: lowest_depth(seeds, profile, usual), parts, threads)
     own_level = (profile.reference > 0) & (profile.reference != usual)
     sure = Sure(*sure_values(parts, depths, own_level, threads))
-    return TileSeeds(parts, depths, sure, found.n_products, found.n_candidates, {NO_SUPPORT: found.n_weak})
+    by_support = sum(map_threads(count_support, parts, threads), np.zeros(SURE_SUPPORT + 1, np.int64))
+    return TileSeeds(parts, depths, sure, by_support, found.n_products, found.n_candidates, {NO_SUPPORT: found.n_weak})
 
 
 def find_seeds_of(
@@ -200,10 +210,32 @@ def sure_values(
     return tuple(map_threads(np.concatenate, found, threads))
 
 
+def count_support(seeds: Seeds) -> np.ndarray:
+    """How many best seeds have how much support, as in TileSeeds."""
+    return np.bincount(np.minimum(seeds.n_support[seeds.rank == 0], SURE_SUPPORT), minlength=SURE_SUPPORT + 1)
+
+
 def learn_from_sure(work: Work) -> Typical:
-    """What sound candidates of all tiles show."""
-    support, length, depth, own = work.joined(SEEDS, *(f"sure.{f.name}" for f in fields(Sure)))
-    return learn_typical(support, length, depth, own, work.params.run.threads)
+    """What candidates of all tiles show."""
+    support, length, depth, own, counts = work.joined(SEEDS, *(f"sure.{f.name}" for f in fields(Sure)), "by_support")
+    typical = learn_typical(support, length, depth, own, work.params.run.threads)
+    return replace(typical, support=learn_support(counts.reshape(-1, SURE_SUPPORT + 1).sum(axis=0)))
+
+
+def learn_support(counts: np.ndarray) -> int:
+    """What support chance seldom gives, 0 where it seldom gives any.
+
+    Where sequence is poor in G and C, or full of simple repeats, two k-mers agree by chance in far more pairs of reads than
+    overlap.  Such pairs get rare with each further k-mer, which those that overlap do not.
+
+    counts : as in TileSeeds.
+    """
+    least = 0
+    for support in range(1, SURE_SUPPORT):
+        here, further = counts[support : support + 2].tolist()
+        if here > max(CROWD * counts[SURE_SUPPORT], FADING * further, MIN_SURE):
+            least = support + 1
+    return least
 
 
 def learn_typical(
@@ -225,4 +257,4 @@ def learn_typical(
         return Typical(0.0, 0.0)
     density = np.empty(len(support))
     shared_by(threads)(lambda part: np.divide(*(x[slice(*part)] for x in (support, length, density))), len(support))
-    return Typical(*(weighted_median(values, support, threads) for values in (density, depth)))
+    return Typical(weighted_median(density, support, threads), weighted_median(depth, support, threads))

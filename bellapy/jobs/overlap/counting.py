@@ -21,6 +21,7 @@ from bellapy.jobs.overlap.work import Work, n50
 from bellapy.params import RANGES, KmerParams, SeedParams
 from bellapy.params.overlap import DEFAULT_SAMPLING_WINDOW
 from bellapy.records import Estimate, ReadSet
+from bellapy.records.bases import UNKNOWN
 from bellapy.seeding.kmer_matrix import PROFILE_WIDTH, build_kmer_matrix, profile_depth
 from bellapy.seeding.kmers import NO_MASK, KmerCounts, Known, Share, count_kmers, size_partitions, usual_ranges
 from bellapy.seeding.sampling import choose_sampling, compress_homopolymers, restore_places, sampling_mask
@@ -30,8 +31,10 @@ PROFILED_BYTES = 48  # of a bin of the depth profile, while it is judged
 
 LEAST_BASES = 1 << 20  # for each thread: fewer are counted sooner than kernels are loaded
 SAMPLE_KMERS, READ_KMERS = 1 << 21, 32
+SAMPLED_BASES = 1 << 20  # of which the composition is counted
 ACCURATE = 0.05  # reads with fewer errors per base share long k-mers
 CHANCE_ROOM = 8
+RARE_CHANCE, OFTEN_CHANCE = 1 / 8, 1  # other places of a k-mer
 DEFAULT_UPPER = 8  # BELLA's
 UPPER_TAIL = 1e-3
 MASKED = "minimizer", "syncmer"
@@ -53,7 +56,8 @@ def estimate_reads(work: Work) -> Estimate:
     """Depth and error rate of the reads."""
     reads, kmers, run = work.reads.all(), work.params.kmers, work.params.run
     threads, budget = run.threads, Budget(run.max_memory)
-    k = kmers.k or choose_k(reads.lengths, None)
+    gc = gc_share(reads.codes)
+    k = kmers.k or choose_k(reads.lengths, None, gc)
     one_in = sampling_rate(reads.n_bases, len(reads))
     counts, find = _sample_on_gpu(work, reads, k, one_in)
     if counts is None:
@@ -63,7 +67,9 @@ def estimate_reads(work: Work) -> Estimate:
             work.store.put(SAMPLE, Sample(k, Known(sample.sizes.shape[1], counts)))
     budget.require("measuring the depth", DEPTH_BYTES)
     matrix = build_kmer_matrix(counts, reads, k, ANY_COUNT)
-    found = estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads, find, sampled=work.sampled)
+    chance = chance_copies(reads.n_bases, k, gc)
+    found = estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads, find, work.sampled, chance)
+    found = replace(found, gc=gc)
     if found.error_rate is None and reads.error_rate is not None:
         return replace(found, error_rate=reads.error_rate, given=False, source="base qualities")
     return found
@@ -72,7 +78,7 @@ def estimate_reads(work: Work) -> Estimate:
 def choose_settings(work: Work) -> Settings:
     """k, bounds and sampling, given or chosen from the estimate."""
     reads, kmers, found = work.reads, work.params.kmers, work.estimate
-    k = kmers.k or choose_k(reads.lengths, found.choice_rate)
+    k = kmers.k or choose_k(reads.lengths, found.choice_rate, found.gc)
     depth, level = found.depth and work.copies * found.depth, work.copies * found.level
     upper = kmers.upper or choose_upper(depth, found.error_rate, k, kmers.lower, level)
     sampling, window = kmers.sampling, kmers.sampling_window or DEFAULT_SAMPLING_WINDOW
@@ -82,18 +88,40 @@ def choose_settings(work: Work) -> Settings:
     return Settings(k, seed_length, kmers.lower, upper, sampling, window, one_in)
 
 
-def choose_k(lengths: np.ndarray, error_rate: float | None) -> int:
+def gc_share(codes: np.ndarray) -> float:
+    """Share of G and C among the known bases of codes, (n,) uint8, every so many of which are looked at."""
+    counts = np.bincount(codes[:: 1 + len(codes) // SAMPLED_BASES], minlength=UNKNOWN)[:UNKNOWN]
+    return float(counts[1:3].sum() / counts.sum()) if counts.any() else 0.5
+
+
+def alike(gc: float) -> float:
+    """How often two bases are the same by chance; gc : share of G and C."""
+    return (gc**2 + (1 - gc) ** 2) / 2
+
+
+def chance_copies(n_bases: int, k: int, gc: float = 0.5) -> float:
+    """How often a k-mer occurs elsewhere by chance, on either strand; gc : share of G and C."""
+    return 2 * n_bases * alike(gc) ** k
+
+
+def choose_k(lengths: np.ndarray, error_rate: float | None, gc: float = 0.5) -> int:
     """k-mer length: long enough that chance matches are few, no longer, since every base may be wrong.
 
-    4^k is at least 16 times the number of bases, and CHANCE_ROOM times the places where two long reads could agree by
-    chance within one band of diagonals.  Accurate reads afford 21, which passes over most repeats.
+    If all k-mers were as likely, each would occur elsewhere no more than RARE_CHANCE times by chance, and there would be
+    CHANCE_ROOM times as many as places where two long reads could agree by chance within one band of diagonals.  With the
+    composition that the reads have, it may be OFTEN_CHANCE times: longer k-mers would miss overlaps.  Accurate reads afford
+    21, which passes over most repeats.
+
+    error_rate : None before it is known; then chance has to be rare with any composition.  gc : share of G and C.
     """
     if error_rate is not None and error_rate < ACCURATE:
         return 21
     long_read = n50(lengths)
     band = SeedParams().band + SeedParams().band_slope * long_read
-    needed = max(16 * float(lengths.sum(dtype=np.int64)), CHANCE_ROOM * long_read * band, 1.0)
-    return min(21, max(13, math.ceil(math.log(needed, 4))))
+    places = 2 * max(1, int(lengths.sum(dtype=np.int64)))  # on both strands
+    needed = max(places / RARE_CHANCE, CHANCE_ROOM * long_read * band)
+    needed_here = places / (RARE_CHANCE if error_rate is None else OFTEN_CHANCE)
+    return min(21, max(13, math.ceil(math.log(needed, 4)), math.ceil(math.log(needed_here, 1 / alike(gc)))))
 
 
 def choose_upper(depth: float | None, error_rate: float | None, k: int, lower: int, level: float = 0.0) -> int:

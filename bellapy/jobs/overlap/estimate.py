@@ -31,6 +31,7 @@ USUAL_FACTOR = 3.0  # reads whose level is so far from the usual one say nothing
 LEAST_KMERS = 8  # of a read in the sample; with fewer its level is not known
 WORST_SHARE = 0.1  # of the bases
 LEAST_RATIO = 0.02
+FEW_KMERS = 20
 MIN_DISTINCT = 100  # k-mers counted at least FIRST_COUNT times; with fewer the spectrum says nothing
 ERROR_RATES = np.concatenate((np.arange(0, 0.03, 0.001), np.arange(0.03, 0.32, 0.005)))
 REPEAT_MIXES = ((1.0, 0.0), (0.7, 0.3))  # of the repeats: shares with two and with four copies
@@ -161,7 +162,7 @@ def worst_ratio(survey: Survey, lengths: np.ndarray, usual: np.ndarray, expected
     """Correct k-mers of the worst tenth of the usual reads, in units of the mean; None where the sample is too small.
 
     The reads are ranked by one half of the sample and judged by the other, so that those which are the worst by bad luck
-    do not count.
+    do not count.  Reads that should have FEW_KMERS, and have next to none, are of no genome: shorter k-mers would not help.
 
     Parameters
     ----------
@@ -172,19 +173,17 @@ def worst_ratio(survey: Survey, lengths: np.ndarray, usual: np.ndarray, expected
     bases = np.maximum(lengths[usual].astype(np.int64), 1)
     if not len(bases) or second.sum() < MIN_DISTINCT:
         return None
+    half = expected / 2
+    usual_share = first.sum() / (half * bases.sum()) - chance
+    junk = (first < (LEAST_RATIO * usual_share + chance) * half * bases) & (usual_share * half * bases >= FEW_KMERS)
+    first, second, bases = first[~junk], second[~junk], bases[~junk]
     share = first / bases
     order = np.argsort(share, kind="stable")
     reached = np.cumsum(bases[order])
     worst = share <= share[order][np.searchsorted(reached, WORST_SHARE * reached[-1])]
-    half = expected / 2
     mean = second.sum() / (half * bases.sum()) - chance
     its = second[worst].sum() / (half * bases[worst].sum()) - chance
     return float(np.clip(its / mean, LEAST_RATIO, 1)) if mean > 0 else None
-
-
-def chance_copies(n_bases: int, k: int) -> float:
-    """How often a k-mer occurs elsewhere by chance, on either strand, if all k-mers are as likely."""
-    return 2 * n_bases / 4.0**k
 
 
 def fit_spectrum(
@@ -221,7 +220,7 @@ def fit_spectrum(
 
 def estimate(
     reads: ReadSet, matrix: KmerMatrix, one_in: int, error_rate: float | None, depth: float | None, threads: int = 1,
-    find: Finder | None = None, sampled: slice = ALL_READS,
+    find: Finder | None = None, sampled: slice = ALL_READS, chance: float = 0.0,
 ) -> Estimate:  # fmt: skip
     """Depth and error rate: as depth.py measures them, else both from a sample of the k-mers.
 
@@ -231,11 +230,11 @@ def estimate(
     one_in : one k-mer in so many is in the sample.
     error_rate, depth : fixed if given.
     find, sampled : of `measure_depth`.
+    chance : as in `fit_spectrum`.
     """
     survey, lengths, k = survey_reads(matrix, threads), reads.lengths, matrix.k
     usual, level = usual_reads(survey, lengths)
     n_bases, n_usual = reads.n_bases, int(lengths[usual].sum(dtype=np.int64))
-    chance = chance_copies(n_bases, k)
     spectrum = spectrum_of_reads(matrix, usual, SPECTRUM_SIZE, threads) * one_in
     found = fit_spectrum(spectrum, k, n_usual, error_rate, depth, level=level, chance=chance)
     measured = None if depth and error_rate is not None else measure(reads, k, found.error_rate, threads, find, sampled)

@@ -1,6 +1,7 @@
 """Rounds over tiles: which candidates are worth extending.
 
-Chance.  Sound overlaps share a typical number of k-mers per base.  A candidate with a small share of this number is chance.
+Chance.  Sound overlaps share a typical number of k-mers per base.  A candidate with a small share of this number is chance,
+and one with as few k-mers as far more candidates have than are sound.
 
 Repeats.  Two reads may share a repeat but no locus.  They share k-mers within the repeat only, and these occur more often
 than others.  So a candidate is taken for a repeat if all its shared k-mers lie in sequence with more than `max_copies`
@@ -114,9 +115,9 @@ def copies(depth: np.ndarray, typical: Typical) -> np.ndarray:
 
 
 def dense_enough(seeds: Seeds, typical: Typical, share: float) -> np.ndarray:
-    """Mask of the seeds whose support is at least `share` of what is typical for the length of their overlap."""
+    """Mask of the seeds with more support than chance gives, and `share` of what is typical for their overlap."""
     expected = np.minimum(typical.density * seeds.implied_length, MAX_MEMBERS / 2)
-    return seeds.n_support >= share * expected
+    return (seeds.n_support >= share * expected) & (seeds.n_support >= typical.support)
 
 
 def set_apart(seeds: Seeds, typical: Typical, repeats: np.ndarray) -> np.ndarray:

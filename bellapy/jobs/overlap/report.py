@@ -85,6 +85,7 @@ class Estimates:
     repeats: float | None = None
     level: float = 0.0
     heterozygosity: float | None = None
+    gc: float = 0.5
     k: int | None = None
     lower: int | None = None
     upper: int | None = None

@@ -247,6 +247,16 @@ def test_a_crossing_stays():
     assert clean.drop_weak(graph) == 0 and arcs_of(graph) == arcs
 
 
+def test_a_crossing_keeps_no_arcs_of_a_copy_that_a_read_spans():
+    """No read spans the copies 0 -> 4 and 2 -> 6; 8 -> 10 -> 12 spans a third one."""
+    crossing = {(0, 4): 500, (0, 6): 600, (2, 4): 550, (2, 6): 650}
+    spanned = {(8, 10): 200, (10, 12): 200}
+    within = {(8, 4): 700, (8, 6): 700, (0, 12): 700, (2, 12): 700}
+    graph = graph_of(mirrored(crossing | spanned | within), np.full(7, 1000))
+    assert clean.drop_weak(graph) == 2 * len(within)
+    assert arcs_of(graph) == mirrored(crossing | spanned)
+
+
 def test_the_only_way_out_of_a_read_stays():
     """Both reads of an overlap have different numbers of bases in it: an arc and its complement are judged alike."""
     arcs = {(0, 2): 100, (3, 1): 105, (4, 2): 102, (3, 5): 101}

@@ -9,10 +9,12 @@ import pytest
 from cases import run
 from strategies import extend_seeds, make_reads, make_seeds, mutate, random_bases
 
+from bellapy.compute.columns import join_rows
 from bellapy.compute.resources import Resources
 from bellapy.jobs.overlap import align, gate
 from bellapy.jobs.overlap.candidates import SURE_SUPPORT
 from bellapy.params import TILT_UNIT, ExtensionParams, Scoring
+from bellapy.records import ReadSet
 
 
 @pytest.fixture(scope="module")
@@ -35,16 +37,25 @@ def sample():
 )
 def test_what_unrelated_sequence_gains(scores, low, high):
     """The linear phase of local alignment for the first two, the logarithmic one for the others."""
-    assert low <= align.unrelated_gain(Scoring(*scores, 130 * scores[0]), Resources()) <= high
+    assert low <= align.unrelated_gain(Scoring(*scores, 130 * scores[0]), 0.5, Resources()) <= high
+
+
+def test_unrelated_sequence_gains_more_where_bases_are_not_as_frequent():
+    gains = [align.unrelated_gain(Scoring(1, -1, -1, 130), gc, Resources()) for gc in (0.5, 0.3, 0.2, 0.8)]
+    assert gains[0] + 0.02 < gains[1] < gains[2] - 0.02
+    assert gains[3] == pytest.approx(gains[2], abs=0.005)
 
 
 def test_what_unrelated_sequence_gains_is_found_once(monkeypatch):
     asked = []
     monkeypatch.setattr(align, "_known_gains", {})
-    monkeypatch.setattr(align, "_unrelated_gain", lambda scoring, resources: asked.append(scoring) or float(scoring.xdrop))
+    monkeypatch.setattr(
+        align, "_unrelated_gain", lambda scoring, gc, resources: asked.append((scoring, gc)) or float(scoring.xdrop + gc)
+    )
     few, many = Scoring(1, -1, -1, 3), Scoring(1, -1, -1, 4)
-    assert [align.unrelated_gain(scoring, Resources()) for scoring in (few, many, few)] == [3.0, 4.0, 3.0]
-    assert asked == [few, many]
+    given = [(few, 0.5), (many, 0.5), (few, 0.5), (few, 0.201), (few, 0.199)]
+    assert [align.unrelated_gain(*one, Resources()) for one in given] == [53.0, 54.0, 53.0, 23.0, 23.0]
+    assert asked == [(few, 50), (many, 50), (few, 20)]
 
 
 def test_tilt_lies_between_what_unrelated_sequence_and_homology_gain(sample):
@@ -62,6 +73,21 @@ def test_the_order_of_reads_does_not_change_the_tilt(sample, monkeypatch):
     assert set(gate.pilot_seeds(reads.lengths, seeds).query_id) == set(
         gate.pilot_seeds(reads.lengths, seeds.take(order)).query_id
     )
+
+
+def test_repeats_do_not_change_the_tilt(sample):
+    """Three times as many pairs of reads share a repeat of 100 bases alone."""
+    reads, seeds = sample
+    rng, n, k = np.random.default_rng(4), 3 * len(seeds), 15
+    repeat = random_bases(rng, 100)
+    copies = make_reads([random_bases(rng, 800) + repeat + random_bases(rng, 800) for _ in range(2 * n)])
+    ids = len(reads) + 2 * np.arange(n)
+    in_repeats = make_seeds(ids, ids + 1, np.ones(n, int), np.full(n, 840), np.full(n, 840), k)
+    columns = {"n_support": np.full(n, SURE_SUPPORT, np.int32), "copies": np.full(n, 3, np.float32)}
+    both = join_rows([seeds, replace(in_repeats, **columns)])
+    codes = [some.codes[a : a + size] for some in (reads, copies) for a, size in zip(some.starts, some.lengths, strict=True)]
+    found = align.choose_tilt(ReadSet.from_codes(codes), both, Scoring(), Resources())
+    assert found == align.choose_tilt(*sample, Scoring(), Resources())
 
 
 def test_too_few_sure_seeds_teach_nothing(sample):

@@ -16,6 +16,8 @@ from bellapy.jobs.overlap.candidates import (
     SURE_SUPPORT,
     WINDOW_BINS,
     Typical,
+    count_support,
+    learn_support,
     learn_typical,
     lowest_depth,
     sure_values,
@@ -108,6 +110,30 @@ def test_reads_with_a_level_of_their_own_are_typical_of_nothing_else():
     assert learn_typical(*sure([seeds], [depth])) == Typical(0.1, 0.5)
     assert learn_typical(*sure([seeds], [depth], [2])) == Typical(0.01, 1.0)
     assert learn_typical(*sure([seeds], [depth], [1, 2])) == Typical(0.1, 0.5), "there is nothing else"
+
+
+@pytest.mark.parametrize(
+    ("counts", "least"),
+    [
+        ((0, 0, 0, 0, 0, 0), 0),
+        ((0, 0, 1000, 900, 800, 400), 0),  # noisy reads: they fade slowly
+        ((0, 0, 1000, 100, 80, 501), 0),  # fewer than twice the sure ones
+        ((0, 0, 1000, 100, 80, 499), 3),
+        ((0, 0, 1000, 125, 80, 499), 0),
+        ((0, 0, 90_000, 9_000, 900, 400), 4),
+        ((0, 8_000, 900, 90, 40, 400), 3),
+        ((0, 0, 40, 0, 0, 0), 0),  # few say nothing
+    ],
+)
+def test_support_that_chance_seldom_gives(counts, least):
+    assert learn_support(np.array(counts)) == least
+
+
+def test_candidates_with_the_support_of_chance_are_not_dense():
+    seeds = sure_seeds(20)
+    few = replace(seeds, n_support=np.arange(20, dtype=np.int32) % 5)
+    assert (dense_enough(few, Typical(0.0, 0.0, 3), 0.05) == (few.n_support >= 3)).all()
+    assert count_support(replace(few, rank=np.arange(20, dtype=np.int8) % 2)).tolist() == [2, 2, 2, 2, 2, 0]
 
 
 def test_typical_is_the_median_of_the_sure():

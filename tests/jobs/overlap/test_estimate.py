@@ -14,9 +14,12 @@ from bellapy.jobs.overlap.counting import (
     DEFAULT_UPPER,
     READ_KMERS,
     SAMPLE_KMERS,
+    SAMPLED_BASES,
     UPPER_TAIL,
+    chance_copies,
     choose_k,
     choose_upper,
+    gc_share,
     sampling_rate,
 )
 from bellapy.jobs.overlap.estimate import Survey, estimate, fit_spectrum, survey_reads, worst_ratio
@@ -107,6 +110,26 @@ def test_choose_k(n_reads, length, error):
         assert k == 13 or 4 ** (k - 1) < needed
 
 
+@pytest.mark.parametrize("gc", [0.1, 0.2, 0.8, 0.35, 0.5])
+def test_k_is_longer_where_bases_are_not_as_frequent(gc):
+    lengths = np.full(8_000, 10_000, np.int32)
+    sample, chosen, usual = choose_k(lengths, None, gc), choose_k(lengths, 0.12, gc), choose_k(lengths, 0.12)
+    assert usual <= chosen <= sample <= 21
+    assert chosen == 21 or chance_copies(80_000_000, chosen, gc) <= 1
+    assert sample == 21 or chance_copies(80_000_000, sample, gc) <= 1 / 8
+    assert chosen == usual or chance_copies(80_000_000, chosen - 1, gc) > 1
+
+
+@pytest.mark.parametrize(("sequence", "expected"), [("", 0.5), ("NNN", 0.5), ("ACGT", 0.5), ("AATTC", 0.2), ("GCGNNG", 1.0)])
+def test_share_of_g_and_c(sequence, expected):
+    assert gc_share(make_reads([sequence]).codes) == expected
+
+
+def test_share_of_g_and_c_of_many_bases():
+    codes = np.random.default_rng(1).choice(4, 3 * SAMPLED_BASES, p=(0.4, 0.1, 0.1, 0.4)).astype(np.uint8)
+    assert gc_share(codes) == pytest.approx(0.2, abs=0.003)
+
+
 def test_n50():
     assert n50(np.array([], np.int32)) == 0
     assert n50(np.array([5], np.int32)) == 5
@@ -178,7 +201,8 @@ def test_describe():
 def estimate_of_reads(sequences, k=13, one_in=1):
     reads = make_reads(sequences)
     counts = count_kmers(reads.codes, k, 2, 1 << 30, keep_one_in=one_in)
-    return estimate(reads, build_kmer_matrix(counts, reads, k, 1 << 30), one_in, None, None)
+    matrix, chance = build_kmer_matrix(counts, reads, k, 1 << 30), chance_copies(reads.n_bases, k)
+    return estimate(reads, matrix, one_in, None, None, chance=chance)
 
 
 def reads_of(rng, text, fold, error, mean=3000):
@@ -251,6 +275,16 @@ def test_survey_of_each_read(rng, threads):
             counts[r].append(end - begin)
     assert survey.repeated.tolist() == repeated.tolist()
     assert survey.level.tolist() == [sorted(its)[len(its) // 2] if its else 0 for its in counts]
+
+
+def test_reads_of_no_genome_are_not_the_worst(rng):
+    """A tenth of the reads has none of the k-mers; without k-mers enough they may be reads with many errors."""
+    repeated = rng.binomial(200, 0.5, (2, 2000))
+    repeated[:, :200] = rng.binomial(200, 0.0005, (2, 200))
+    survey, usual = Survey(repeated, repeated.sum(axis=0) * 9), np.ones(2000, bool)
+    assert worst_ratio(survey, np.full(2000, 400, np.int32), usual, 1.0, 0.0) == pytest.approx(1, abs=0.05)
+    few = Survey(rng.binomial(20, np.where(np.arange(2000) < 200, 0.0005, 0.5), (2, 2000)), survey.level)
+    assert worst_ratio(few, np.full(2000, 40, np.int32), usual, 1.0, 0.0) < 0.1
 
 
 def test_worst_by_bad_luck_does_not_count(rng):
