@@ -25,7 +25,7 @@ from bellapy.engines.extend import extend, extend_anchors
 from bellapy.engines.flanks import Flanks
 from bellapy.jobs.overlap.faults import SURE_SPAN
 from bellapy.jobs.overlap.gate import GATED, pilot_seeds
-from bellapy.jobs.overlap.geometry import Alignments, clear_of, implied_ends, measure_geometry
+from bellapy.jobs.overlap.geometry import Alignments, Geometry, clear_of, implied_ends, measure_geometry
 from bellapy.jobs.overlap.judging import Judging
 from bellapy.jobs.overlap.store import Result
 from bellapy.jobs.overlap.work import TILES, HeldReads, Work, with_ids
@@ -42,6 +42,7 @@ ALONE_X = 25  # of `best` and `longest`, which take one step
 FALL_BEYOND_X = 2, 20  # an extension stops when its tilted score has fallen by 2 X + 20
 TILT_SHARE = 0.3  # of the way from what unrelated sequence gains to what homology gains
 MIN_PILOT = 20  # sure alignments; with fewer, homology is taken to gain what it does with 15 % errors
+OF_REPEATS = 0.2  # of what an aligned base gains more than an unrelated one: most implied bases gain less only in repeats
 USUAL_GAIN = 0.33  # per base of either read, for a match score of 1
 UNRELATED_FLANKS, UNRELATED_BASES = 32, 2000
 
@@ -129,10 +130,18 @@ def choose_tilt(reads: ReadSet, seeds: Seeds, scoring: Scoring, resources: Resou
     if len(seeds) >= MIN_PILOT:
         step = tilted(scoring, x, round(TILT_UNIT * (unrelated + TILT_SHARE * (related - unrelated))))
         extensions = extend_anchors(reads, seeds.anchors, (step,), End.BEST, resources)
-        span = measure_geometry(reads, seeds, extensions).span  # what is implied beyond it may be no homology, but a repeat
-        sure = span >= SURE_SPAN
-        related = float(np.median(extensions.score[sure] / span[sure])) / 2 if sure.any() else related
+        related = _related_gain(extensions.score, measure_geometry(reads, seeds, extensions), unrelated)
     return max(0, round(TILT_UNIT * (unrelated + TILT_SHARE * max(0.0, related - unrelated))))
+
+
+def _related_gain(score: np.ndarray, geometry: Geometry, unrelated: float) -> float:
+    """What homology gains per base of either read: what most alignments do for each base that they imply.
+
+    Most may be of repeats, and imply far more bases than are homologous.  Then it is what they gain for each aligned base.
+    """
+    implied, sure = float(np.median(score / np.maximum(geometry.implied, 1))) / 2, geometry.span >= SURE_SPAN
+    aligned = float(np.median(score[sure] / geometry.span[sure])) / 2 if sure.any() else implied
+    return implied if implied - unrelated > OF_REPEATS * (aligned - unrelated) else aligned
 
 
 _known_gains: dict[tuple[Scoring, int], float] = {}

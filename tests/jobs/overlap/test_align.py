@@ -76,7 +76,7 @@ def test_the_order_of_reads_does_not_change_the_tilt(sample, monkeypatch):
 
 
 def test_repeats_do_not_change_the_tilt(sample):
-    """Three times as many pairs of reads share a repeat of 100 bases alone."""
+    """Three times as many pairs of reads share a repeat alone, of 100 bases in 1,700."""
     reads, seeds = sample
     rng, n, k = np.random.default_rng(4), 3 * len(seeds), 15
     repeat = random_bases(rng, 100)
@@ -87,7 +87,7 @@ def test_repeats_do_not_change_the_tilt(sample):
     both = join_rows([seeds, replace(in_repeats, **columns)])
     codes = [some.codes[a : a + size] for some in (reads, copies) for a, size in zip(some.starts, some.lengths, strict=True)]
     found = align.choose_tilt(ReadSet.from_codes(codes), both, Scoring(), Resources())
-    assert found == align.choose_tilt(*sample, Scoring(), Resources())
+    assert abs(found - align.choose_tilt(*sample, Scoring(), Resources())) <= 1
 
 
 def test_too_few_sure_seeds_teach_nothing(sample):
