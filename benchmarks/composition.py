@@ -20,7 +20,10 @@ import numpy as np
 from common import describe_machine, finish, table
 from measure import measure
 from peers import program_of_bellapy
-from rearranged import NEVER, make_reads, write
+from rearranged import NEVER, Read, make_reads, write
+
+from bellapy.jobs.evaluate.pipeline import evaluate_overlaps
+from bellapy.jobs.evaluate.truth import read_truth
 
 BASES, DEPTH, LEAST = 4_000_000, 20, 1_500
 READS = (0.003, 13_000, "ava-ont"), (0.04, 12_000, "ava-ont"), (0.12, 8_000, "ava-pb")  # errors, mean bases, preset
@@ -53,18 +56,13 @@ def genome_of(rng: np.random.Generator, kind: str) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def judge(paf: Path, spans: np.ndarray) -> list:
-    """Share found of the pairs with LEAST bases in common, and pairs with none; spans : (n, 2), where reads lie."""
-    pairs = {tuple(sorted((int(line[0]), int(line[5])))) for line in map(str.split, open(paf))}
-    found = np.array(sorted(pair for pair in pairs if pair[0] != pair[1])).reshape(-1, 2)
-    one, other = spans[found[:, 0]], spans[found[:, 1]]
-    shared = np.minimum(one[:, 1], other[:, 1]) - np.maximum(one[:, 0], other[:, 0])
-    begins, ends = np.sort(spans[:, 0]), spans[np.argsort(spans[:, 0]), 1]
-    true = 0
-    for i, end in enumerate(ends):
-        last = int(np.searchsorted(begins, end - LEAST, side="right"))
-        true += int((np.minimum(ends[i + 1 : last], end) - begins[i + 1 : last] >= LEAST).sum())
-    return [f"{(shared >= LEAST).sum() / true:.4f}", int((shared <= 0).sum())]
+def write_truth(path: Path, reads: list[Read]) -> Path:
+    """The table of where reads lie, as `bellapy evaluate` takes it; their names are those that `write` gives."""
+    known = [np.sort(places[places != NEVER]) for _, places, _ in reads]
+    strands = ["-" if turned else "+" for *_, turned in reads]
+    rows = zip(known, strands, strict=True)
+    path.write_text("".join(f"{i}\tgenome\t{its[0]}\t{its[-1] + 1}\t{strand}\n" for i, (its, strand) in enumerate(rows)))
+    return path
 
 
 def main() -> None:
@@ -75,17 +73,18 @@ def main() -> None:
         genome = genome_of(np.random.default_rng(1), kind)
         for error, mean, preset in READS:
             reads = make_reads(np.random.default_rng(2), genome, error, mean, DEPTH)
-            known = [np.sort(places[places != NEVER]) for _, places, _ in reads]
-            spans = np.array([(its[0], its[-1] + 1) for its in known])
             with tempfile.TemporaryDirectory() as name:
                 path = quote(str(write(Path(name) / "reads.fa", [bases for bases, *_ in reads])))
+                truth = read_truth(write_truth(Path(name) / "reads.truth.tsv", reads))
                 paf, commands = Path(name) / "overlaps.paf", {"bellapy": f"{quote(program_of_bellapy())} overlap -q {path}"}
                 if shutil.which("minimap2"):
                     commands["minimap2"] = f"minimap2 -x {preset} {path} {path}"
                 for program, command in commands.items():
                     for _ in range(2 if program == "bellapy" else 1):  # the first run may compile
                         used = measure(f"{command} -t 2 > {quote(str(paf))}")
-                    rows.append([kind, error, program, round(used.cpu, 1), round(used.wall, 1), *judge(paf, spans)])
+                    judged = evaluate_overlaps(truth, paf, min_overlap=LEAST, grey=1)
+                    found = f"{judged['recall']:.4f}", judged["fp"]
+                    rows.append([kind, error, program, round(used.cpu, 1), round(used.wall, 1), *found])
     head = ["G and C", "errors", "program", "CPU s", "s", "found", "false"]
     results = {"benchmark": "composition", "machine": describe_machine(["minimap2"]), "head": head, "rows": rows}
     finish([table(head, rows)], results, options.output)

@@ -68,7 +68,7 @@ def estimate_reads(work: Work) -> Estimate:
     budget.require("measuring the depth", DEPTH_BYTES)
     matrix = build_kmer_matrix(counts, reads, k, ANY_COUNT)
     chance = chance_copies(reads.n_bases, k, gc)
-    found = estimate(reads, matrix, one_in, kmers.error_rate, kmers.depth, threads, find, work.sampled, chance)
+    found = estimate(reads, matrix, one_in, chance, kmers.error_rate, kmers.depth, threads, find, work.sampled)
     found = replace(found, gc=gc)
     if found.error_rate is None and reads.error_rate is not None:
         return replace(found, error_rate=reads.error_rate, given=False, source="base qualities")

@@ -31,7 +31,7 @@ USUAL_FACTOR = 3.0  # reads whose level is so far from the usual one say nothing
 LEAST_KMERS = 8  # of a read in the sample; with fewer its level is not known
 WORST_SHARE = 0.1  # of the bases
 LEAST_RATIO = 0.02
-FEW_KMERS = 20
+FEW_KMERS = 20  # that half of the sample has of a read whose k-mers are as usual
 MIN_DISTINCT = 100  # k-mers counted at least FIRST_COUNT times; with fewer the spectrum says nothing
 ERROR_RATES = np.concatenate((np.arange(0, 0.03, 0.001), np.arange(0.03, 0.32, 0.005)))
 REPEAT_MIXES = ((1.0, 0.0), (0.7, 0.3))  # of the repeats: shares with two and with four copies
@@ -219,8 +219,8 @@ def fit_spectrum(
 
 
 def estimate(
-    reads: ReadSet, matrix: KmerMatrix, one_in: int, error_rate: float | None, depth: float | None, threads: int = 1,
-    find: Finder | None = None, sampled: slice = ALL_READS, chance: float = 0.0,
+    reads: ReadSet, matrix: KmerMatrix, one_in: int, chance: float, error_rate: float | None, depth: float | None,
+    threads: int = 1, find: Finder | None = None, sampled: slice = ALL_READS,
 ) -> Estimate:  # fmt: skip
     """Depth and error rate: as depth.py measures them, else both from a sample of the k-mers.
 
@@ -228,9 +228,9 @@ def estimate(
     ----------
     matrix : all k-mers of the sample that occur more than once.
     one_in : one k-mer in so many is in the sample.
+    chance : as in `fit_spectrum`.
     error_rate, depth : fixed if given.
     find, sampled : of `measure_depth`.
-    chance : as in `fit_spectrum`.
     """
     survey, lengths, k = survey_reads(matrix, threads), reads.lengths, matrix.k
     usual, level = usual_reads(survey, lengths)

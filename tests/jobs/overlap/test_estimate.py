@@ -202,7 +202,7 @@ def estimate_of_reads(sequences, k=13, one_in=1):
     reads = make_reads(sequences)
     counts = count_kmers(reads.codes, k, 2, 1 << 30, keep_one_in=one_in)
     matrix, chance = build_kmer_matrix(counts, reads, k, 1 << 30), chance_copies(reads.n_bases, k)
-    return estimate(reads, matrix, one_in, None, None, chance=chance)
+    return estimate(reads, matrix, one_in, chance, None, None)
 
 
 def reads_of(rng, text, fold, error, mean=3000):
