@@ -18,7 +18,9 @@ U1 = U(1)
 PROFILE_WIDTH = 256  # bases
 LOOKED_UP = 256  # places, before their bins are written to
 MOST_SUMS = 4  # for each bin: no more memory than what judges the profile takes
-MOST_COPIES = 1 << 23  # counted of a k-mer in the profile, so that the sum of a bin has 32 bits
+MOST_COPIES = 1 << 15
+"""Counted of a k-mer in the profile.  Where reads of nothing but A are many, a short run of A in other sequence has no more
+weight than this, and the k-mers around it do not look rare beside it.  The sum of a bin has 32 bits."""
 
 
 @njit_inner

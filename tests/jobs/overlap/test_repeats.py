@@ -408,6 +408,15 @@ def test_kmers_that_set_copies_apart(rng):
     assert links.kept[APART_KIND] > 100 and (profile.repeats == 2).any()
 
 
+def test_reads_of_one_base_change_nothing_of_others(rng):
+    """A repeat has a run of A, so a k-mer that occurs hundreds of times as often as those around it."""
+    repeat = random_bases(rng, 300) + "A" * 30 + random_bases(rng, 300)
+    sequences = sample_of([("".join(random_bases(rng, 1000) + repeat for _ in range(30)), 20)], 0.02).sequences
+    without, _, (_, _, _, kept, found, _) = linked(sequences, 40)
+    beside, _, links = linked([*sequences, *["A" * 10_000] * 20], 40)
+    assert links.kept == kept and links.found == found and len(beside) == len(without)
+
+
 def test_thinning_leaves_what_overlaps_need():
     assert linking.choose_thinning(0, 0, 1.0) == 1
     assert linking.choose_thinning(1000, 1000, 1.0) == linking.LINK_SPACING
