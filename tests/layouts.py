@@ -12,7 +12,7 @@ def graph_of(lengths: dict[tuple[int, int], int], reads: np.ndarray) -> Graph:
     source, target = (np.array([arc[i] for arc in lengths], np.int64) for i in (0, 1))
     length = np.array(list(lengths.values()), np.int64)
     none = np.zeros_like(length)
-    return Graph(reads, Arcs(source, target, length, reads[source >> 1] - length, none.astype(float), none, none))
+    return Graph(reads, Arcs(source, target, length, reads[source >> 1] - length, none.astype(float), none, none, none))
 
 
 def arcs_of(graph: Graph) -> dict[tuple[int, int], int]:

@@ -84,9 +84,24 @@ def _letters(pile, counts):
             at += U(LETTERS) if symbol < U(INSERTED) else U(0)
 
 
+class Telling(NamedTuple):
+    """A column tells copies apart if so many other reads show its second base, and such a share of them.
+
+    own, own_share : the same where the template shows that base, too.
+    """
+
+    reads: int
+    share: float
+    own: int
+    own_share: float
+
+
 @njit_inner
-def choose_columns(counts, least, share, first, second):
-    """The columns that tell copies apart, by their two most frequent bases; -1 elsewhere.  Returns their number."""
+def choose_columns(counts, shown, telling, first, second):
+    """The columns that tell copies apart, by their two most frequent bases; -1 elsewhere.  Returns their number.
+
+    shown : (n,) uint8, what the template shows.  telling : Telling.
+    """
     n = 0
     for column in range(len(first)):
         here = counts[column * LETTERS : (column + 1) * LETTERS]
@@ -99,7 +114,8 @@ def choose_columns(counts, least, share, first, second):
                 a, b = base, a
             elif b < 0 or count > here[b]:
                 b = base
-        told = here[b] >= least and here[b] >= share * total
+        told = here[b] >= telling.reads and here[b] >= telling.share * total
+        told |= b >= 0 and b == shown[column] and here[b] >= telling.own and here[b] >= telling.own_share * total
         first[column], second[column] = (a, b) if told else (-1, -1)
         n += told
     return n
@@ -114,10 +130,21 @@ def _note_next(told, next_told):
         next_told[column] = column if told[column] >= 0 else next_told[column + 1]
 
 
+@njit_inner
+def _note_shown(pile, shown):
+    """Fill in what the template shows in each column, (n_columns,) uint8."""
+    column = pile.starts[0]
+    for k in range(pile.offsets[0], pile.offsets[1]):
+        if pile.symbols[k] < INSERTED:
+            shown[column] = pile.symbols[k]
+            column += 1
+
+
 @njit_entry
-def _tell_apart(pile, least, share, counts, first, second, own, against, next_told):
+def _tell_apart(pile, telling, counts, first, second, own, against, next_told):
     _letters(pile, counts)
-    n = choose_columns(counts, least, share, first, second)
+    _note_shown(pile, own)
+    n = choose_columns(counts, own, telling, first, second)
     _note_next(first, next_told)
     symbols = pile.symbols
     for i in range(len(pile.starts)):
@@ -127,8 +154,6 @@ def _tell_apart(pile, least, share, counts, first, second, own, against, next_to
             if k == end or column == len(first):
                 break
             one, other, symbol = first[column], second[column], symbols[k]
-            if i == 0:
-                own[column] = symbol
             if (symbol == one or symbol == other) and (own[column] == one or own[column] == other):
                 difference += 1 if symbol != own[column] else -1
             column += 1
@@ -137,10 +162,8 @@ def _tell_apart(pile, least, share, counts, first, second, own, against, next_to
     return n
 
 
-def tell_apart(pile: Pile, n_columns: int, least: int, share: float) -> tuple[np.ndarray, int]:
+def tell_apart(pile: Pile, n_columns: int, telling: Telling) -> tuple[np.ndarray, int]:
     """Whether reads come from another haplotype, or another copy of a repeat, than the template.
-
-    A column tells copies apart if its second base has `least` reads and this share of all.
 
     Returns
     -------
@@ -151,7 +174,7 @@ def tell_apart(pile: Pile, n_columns: int, least: int, share: float) -> tuple[np
     counts, against = np.zeros(n_columns * LETTERS + 1, np.int32), np.zeros(len(pile), np.int32)
     first, second = np.empty(n_columns, np.int8), np.empty(n_columns, np.int8)
     own = np.full(n_columns, UNKNOWN_BASE, np.uint8)  # what the template shows
-    n = _tell_apart(pile, least, share, counts, first, second, own, against, np.empty(n_columns + 1, np.int32))
+    n = _tell_apart(pile, telling, counts, first, second, own, against, np.empty(n_columns + 1, np.int32))
     return against, n
 
 

@@ -16,9 +16,11 @@ import numpy as np
 
 from bellapy.jobs.assemble.contigs import Contig
 from bellapy.jobs.assemble.graph import Graph
+from bellapy.jobs.assemble.hits import USUAL
 from bellapy.jobs.assemble.words import WORD, distinct, find_alone, words_of
 
 LEAST, SHARE = 100, 0.02  # words that no other place has, of an overlap that is sure: a wrong base makes 31
+LEAST_EXACT = 50  # the same, besides what its own errors make, where haplotypes are told apart that differ by so little
 TELLING = 20  # such words between two overlaps, which tell where the sequence there stands
 NEAR = 1000  # bases by which the gaps of two copies may differ
 MANY = 50  # times of a word from which on it is not looked where it stands: it counts as standing everywhere
@@ -72,8 +74,13 @@ class _Words:
         return most + int((n == 0).sum())
 
 
-def find_unsure(contigs: Sequence[Contig], graph: Graph, threads: int = 1) -> tuple[np.ndarray, list[int]]:
-    """Mask of the arcs, with their complements, at which contigs have to end, (n_arcs,) bool; reads that are no circles."""
+def find_unsure(
+    contigs: Sequence[Contig], graph: Graph, limit: float = USUAL, threads: int = 1
+) -> tuple[np.ndarray, list[int]]:  # fmt: skip
+    """Mask of the arcs, with their complements, at which contigs have to end, (n_arcs,) bool; reads that are no circles.
+
+    limit : of errors of overlaps, as a share of their bases.
+    """
     found, lines = np.zeros(len(graph), bool), list[int]()
     if not contigs:
         return found, lines
@@ -83,7 +90,7 @@ def find_unsure(contigs: Sequence[Contig], graph: Graph, threads: int = 1) -> tu
             if words.alone(i)[: one.again - WORD].sum() < _least(one.again):
                 lines.append(one.reads[0] >> 1)
         else:
-            found[_of_contig(i, one, words, graph)] = True
+            found[_of_contig(i, one, words, graph, limit)] = True
     return found | np.isin(graph.keys, graph.complements[found]), lines
 
 
@@ -92,7 +99,14 @@ def _least(n: np.ndarray | int) -> np.ndarray:
     return np.maximum(LEAST, SHARE * n)
 
 
-def _of_contig(number: int, contig: Contig, words: _Words, graph: Graph) -> list[int]:
+def _least_of_arcs(n: np.ndarray, differences: np.ndarray, limit: float) -> np.ndarray:
+    """The same of n bases of each of some arcs."""
+    if limit >= USUAL:
+        return _least(n)
+    return np.minimum(_least(n), np.maximum(LEAST_EXACT + WORD * differences, WORD * limit * n))
+
+
+def _of_contig(number: int, contig: Contig, words: _Words, graph: Graph, limit: float) -> list[int]:
     """The arcs at which a contig, that of a number, has to end.
 
     Of several in a row, between which there is no such sequence either, these are the first and the last one.
@@ -112,9 +126,11 @@ def _of_contig(number: int, contig: Contig, words: _Words, graph: Graph) -> list
     end = np.minimum(scale * (start + its.overlap - its.tail) - WORD, turns * len(alone)).astype(np.int64)
     start = (scale * (start + its.head)).astype(np.int64)
     start = np.minimum(start, end)
-    poor = np.flatnonzero(alone_before(end) - alone_before(start) < _least(end - start))
+    least = _least_of_arcs(end - start, its.differences, limit)
+    poor = np.flatnonzero(alone_before(end) - alone_before(start) < least)
     held = [words.begins[number] + np.arange(start[i], end[i]) % len(alone) for i in poor]
-    poor = poor[np.array([len(some) - words.of_copy(some) < _least(len(some)) for some in held], bool)]
+    n_own = np.array([len(some) - words.of_copy(some) for some in held], np.int64)
+    poor = poor[n_own < least[poor]]
     if not len(poor):
         return []
     arcs, start, end = arcs[poor], alone_before(start[poor]), alone_before(end[poor])

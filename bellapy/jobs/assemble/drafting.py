@@ -45,7 +45,7 @@ class Drafter:
     def ends_more(self, contigs: Sequence[Contig]) -> bool:
         """Whether contigs, which may be polished, show joints that are not sure; the next draft has none of these."""
         joined = rejoin(contigs, self.layout.graph, self.layout.left)
-        arcs, lines = find_unsure(joined, self.layout.graph, self._threads)
+        arcs, lines = find_unsure(joined, self.layout.graph, self.layout.limit, self._threads)
         arcs &= ~self.layout.left
         if lines:
             self._lines |= set(lines)

@@ -18,7 +18,7 @@ class Arcs(NamedTuple):
     """Arcs; all columns (n,) int64 but `errors`, float64.
 
     source, target : vertices.  length : bases of the source before the target begins.  overlap : bases of the source behind.
-    errors : share of the overlap's columns.
+    errors : share of the overlap's columns.  differences : all columns without two equal bases.
     head, tail : bases of the overlap that are not aligned, as the reads differ there: the target's first, the source's last.
     """
 
@@ -27,6 +27,7 @@ class Arcs(NamedTuple):
     length: np.ndarray
     overlap: np.ndarray
     errors: np.ndarray
+    differences: np.ndarray
     head: np.ndarray
     tail: np.ndarray
 
@@ -52,7 +53,8 @@ def make_arcs(hits: Hits, kinds: Kinds, lengths: np.ndarray) -> Arcs:
     source, target = np.concatenate([source, target ^ 1]), np.concatenate([target, source ^ 1])
     length = np.concatenate([length, back])
     head, tail = np.concatenate([head, tail]), np.concatenate([tail, head])
-    arcs = Arcs(source, target, length, lengths[source >> 1] - length, np.tile(some.errors, 2), head, tail)
+    errors, differences = (np.tile(column, 2) for column in (some.errors, some.n_columns - some.n_matches))
+    arcs = Arcs(source, target, length, lengths[source >> 1] - length, errors, differences, head, tail)
     arcs = arcs.take((length > 0) & (source >> 1 != target >> 1))
     arcs = arcs.take(np.lexsort((arcs.length, arcs.target, arcs.source)))
     new = (np.diff(arcs.source, prepend=-1) != 0) | (np.diff(arcs.target, prepend=-1) != 0)

@@ -51,6 +51,7 @@ class Layout(NamedTuple):
     circles : reads of which one turn is a circle, with its bases.
     alive : (n_reads,) bool, the reads that unitigs are made of.  left : (n_arcs,) bool, arcs at which contigs end.
     allele : share of the words of a sequence that stand in its like of another haplotype, at least.
+    limit : of errors of overlaps, as a share of their bases.
     """
 
     graph: Graph
@@ -64,6 +65,7 @@ class Layout(NamedTuple):
     alive: np.ndarray
     left: np.ndarray
     allele: float
+    limit: float
 
     def ended_at(self, arcs: np.ndarray) -> Layout:
         """The same with unitigs that end at some more arcs, (n_arcs,) bool, too."""
@@ -122,7 +124,9 @@ def lay_out(
     )  # fmt: skip
     found_circles = {int(read): int(turns[read]) for read in circles}
     none = np.zeros(len(graph), bool)
-    return Layout(graph, unitigs, spans, min_depth, inside, inner.n_inside, found_circles, cleaned, in_unitigs, none, allele)
+    return Layout(
+        graph, unitigs, spans, min_depth, inside, inner.n_inside, found_circles, cleaned, in_unitigs, none, allele, limit
+    )
 
 
 def used_bases(reads: ReadSet, spans: Spans, read: int) -> np.ndarray:

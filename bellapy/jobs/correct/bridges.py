@@ -18,12 +18,13 @@ from bellapy.engines.tags.graph import find_consensus
 from bellapy.engines.tags.support import NOWHERE, Support, find_bases
 from bellapy.engines.tags.symbols import Sources, pile_of_rows
 from bellapy.jobs.correct.members import Neighbours
-from bellapy.jobs.correct.template import TELLING_SHARE, Corrected, How, refine
+from bellapy.jobs.correct.template import Corrected, How, refine
 from bellapy.params.correct import PoaScoring
 from bellapy.records.bases import UNKNOWN
 
 FLANK, MARGIN = MOST_PATTERN, 30  # bases that are looked for on either side, and bases between them and the stretch
 ROOM = FLANK + MARGIN
+SUPPORTED = 0.2  # of the reads across a window, that support it where it is not bad
 MOST_EDITS = 20  # of a flank in another read; chance gives about 26
 SLACK = 2 * FLANK  # bases by which a flank may lie elsewhere than its path tells
 LONGEST, MOST = 2500, 12  # bases of a bridge, and reads that it is made of
@@ -57,7 +58,7 @@ class Bridges:
     `telling` of all.
     """
 
-    def __init__(self, how: How, least: int, telling: float = TELLING_SHARE):
+    def __init__(self, how: How, least: int, telling: float = SUPPORTED):
         self._aligner, self._lock, self._own = Aligner(SCORING, with_alignment=True), Lock(), _Own()
         self._how, self._least = how, least
         self.rule = Support(least, telling, UNRELATED, USUAL, WELL, ROOM, ROOM + MARGIN, LONGEST)

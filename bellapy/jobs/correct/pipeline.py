@@ -118,7 +118,7 @@ def correct_reads(
         100 * learnt.mismatch, 100 * learnt.inserted, 100 * learnt.gap,
         "half (too few to learn from)" if learnt.share is None else f"{100 * learnt.share:.1f} %", rounds,
     )  # fmt: skip
-    how = How(learnt.terms, learnt.odds, rounds, learnt.share or HALF, tell_qualities is not None)
+    how = How(learnt.terms, learnt.odds, rounds, learnt.share or HALF, learnt.telling, tell_qualities is not None)
     if tell_qualities is not None:
         tell_qualities(_learn_qualities(job, members, how, learnt.errors))
     yield from _correct_all(job, members, how, report)

@@ -9,7 +9,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit_entry
 from bellapy.engines.tags.changes import Changes, Corrections, count_changes
-from bellapy.engines.tags.columns import Differences, Look, compare, tell_apart
+from bellapy.engines.tags.columns import Differences, Look, Telling, compare, tell_apart
 from bellapy.engines.tags.graph import Consensus, Terms, find_consensus
 from bellapy.engines.tags.judge import Odds, judge
 from bellapy.engines.tags.lengths import judge_lengths
@@ -19,7 +19,6 @@ from bellapy.engines.tags.symbols import Pile
 from bellapy.jobs.correct.members import choose_depth, deepest
 from bellapy.params.correct import CorrectParams
 
-TELLING_READS, TELLING_SHARE = 4, 0.2  # that show a column's second base, for it to tell copies apart
 FOREIGN = 3  # such columns against a read, less those for it
 LEFT = 4  # reads that phasing leaves at least
 JUDGED = 2  # times; what is put in or taken out changes what is seen beside it
@@ -58,6 +57,7 @@ class How(NamedTuple):
     """How consensus is found.
 
     odds : by which the last consensus is judged.  rounds : of consensus.  share : of the reads that have to show a base.
+    telling : which columns tell copies apart.
     with_margins : whether qualities are to be told.
     lengths : by which the lengths of runs are looked at again; see `find_weights`.  None: they are not.
     """
@@ -66,6 +66,7 @@ class How(NamedTuple):
     odds: Odds
     rounds: int
     share: float
+    telling: Telling
     with_margins: bool = False
     lengths: np.ndarray | None = None
 
@@ -93,7 +94,7 @@ def correct_template(template: np.ndarray, pile: Pile, how: How, params: Correct
 
     def choose(pile: Pile, found: Consensus) -> Pile:
         nonlocal n_foreign, n_deep
-        kept, foreign, deep = choose_reads(look_at(pile, found), params)
+        kept, foreign, deep = choose_reads(look_at(pile, found, how.telling), params)
         n_foreign, n_deep = int(foreign[0]), int(deep[0])
         return pile.take(kept)
 
@@ -131,10 +132,10 @@ def refine(
     return pile, found, begins
 
 
-def look_at(pile: Pile, consensus: Consensus) -> Look:
+def look_at(pile: Pile, consensus: Consensus, telling: Telling) -> Look:
     """What the reads of a pile show on its consensus."""
     n = len(consensus.codes)
-    against, _ = tell_apart(pile, n, TELLING_READS, TELLING_SHARE)
+    against, _ = tell_apart(pile, n, telling)
     firsts, sizes = np.array([0, len(pile)]), np.diff(pile.offsets)
     return Look(firsts, np.array([n]), pile.starts, sizes, against, lambda: compare(pile, consensus.codes))
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.threads import map_in_order
-from bellapy.engines.tags.columns import Differences, compare, count_shares
+from bellapy.engines.tags.columns import Differences, Telling, compare, count_shares
 from bellapy.engines.tags.graph import Terms, find_consensus
 from bellapy.engines.tags.judge import Odds, Tally, find_odds, tally
 from bellapy.engines.tags.lengths import find_weights, tally_lengths
@@ -28,7 +29,17 @@ LEAST_SITES = 1000  # in these bins; with fewer the terms stay as they are
 SHARES = 0.3, 0.65  # the threshold lies in between
 LEAST_DEPTH = 8  # of columns to learn from
 HALF = 0.5  # of the reads have to show a base, where nothing else is learnt
+TELLING = Telling(4, 0.2, 3, 0.1), Telling(4, 0.2, 4, 0.1), Telling(4, 0.2, 4, 0.2)
+CHANCE = 1e-5  # share of the columns that chance alone may make tell copies apart
 NOISY, ROUNDS, NOISY_ROUNDS = 0.16, 2, 3  # errors of reads from which on a further round pays
+
+
+def by_chance(telling: Telling, mismatch: float) -> float:
+    """Share of the columns in which as many reads as for `own` have the same wrong base, where just as many are its share.
+
+    mismatch : wrong bases of reads, as a share of all.
+    """
+    return 3 * comb(round(telling.own / telling.own_share), telling.own) * (mismatch / 3) ** telling.own
 
 
 class Learnt(NamedTuple):
@@ -55,6 +66,11 @@ class Learnt(NamedTuple):
         if self.share is None:
             return Terms()
         return Terms(round(UNIT * (3 * self.share - 1)), round(UNIT * (2 - 4 * self.share)))
+
+    @property
+    def telling(self) -> Telling:
+        """The fewest reads that chance seldom gives: a haplotype may have few, and must not take the other's bases there."""
+        return next((one for one in TELLING if by_chance(one, self.mismatch) <= CHANCE), TELLING[-1])
 
     @property
     def errors(self) -> float:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numba import njit
 from piles import pack, piles
 
-from bellapy.engines.tags.columns import compare, count_shares, tell_apart
+from bellapy.engines.tags.columns import Telling, compare, count_shares, tell_apart
 from bellapy.engines.tags.graph import Terms, find_consensus
 from bellapy.engines.tags.marks import WORD
 from bellapy.engines.tags.realign import IN_VECTORS, realign
@@ -27,6 +27,8 @@ from bellapy.engines.tags.symbols import (
 )
 from bellapy.records import Paths
 from bellapy.records.bases import PAD, UNKNOWN
+
+TELLING = Telling(4, 0.2, 3, 0.1)
 
 
 @njit
@@ -213,12 +215,24 @@ def test_reads_of_another_copy_are_told_by_the_columns_that_two_bases_share():
         other[column] = 2
     noisy = own.copy()
     noisy[5] = 1  # one read alone tells nothing
-    against, n = tell_apart(pack([(0, own), *[(0, own)] * 5, (0, noisy), *[(0, other)] * 4]), 20, 4, 0.2)
+    against, n = tell_apart(pack([(0, own), *[(0, own)] * 5, (0, noisy), *[(0, other)] * 4]), 20, TELLING)
     assert n == 3
     assert against.tolist() == [-3] + [-3] * 6 + [3] * 4
-    against, n = tell_apart(pack([(0, own), *[(0, own)] * 5, *[(0, other)] * 3]), 20, 4, 0.2)
+    against, n = tell_apart(pack([(0, own), *[(0, own)] * 5, *[(0, other)] * 3]), 20, TELLING)
     assert n == 0
     assert not against.any()
+
+
+def test_of_a_rare_haplotype_fewer_reads_are_needed():
+    """Three of fifteen show what the template shows; of a template of the other haplotype, they tell nothing."""
+    rare, other = [0] * 20, [0] * 20
+    for column in (3, 9, 15):
+        other[column] = 2
+    others = [*[(0, rare)] * 3, *[(0, other)] * 12]
+    against, n = tell_apart(pack([(0, rare), *others]), 20, TELLING)
+    assert n == 3 and against.tolist() == [-3] * 4 + [3] * 12
+    against, n = tell_apart(pack([(0, other), *others]), 20, TELLING)
+    assert n == 0 and not against.any()
 
 
 def test_shares_of_reads_that_show_a_base():

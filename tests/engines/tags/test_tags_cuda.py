@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from piles import pack
 
 from bellapy.compute.gpu.devices import find_gpus
-from bellapy.engines.tags.columns import Look, compare, tell_apart
+from bellapy.engines.tags.columns import Look, Telling, compare, tell_apart
 from bellapy.engines.tags.graph import Terms
 from bellapy.engines.tags.judge import LONGEST_RUN, MANY, RARER, find_odds
 from bellapy.engines.tags.symbols import Pile, Sources, make_pile
@@ -30,7 +30,7 @@ from bellapy.engines.tags.gpu.batch import Given, Rule
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 PAIR, QUERY, TARGET = 0, 1, 2
-TELLING = 2, 0.2
+TELLING = Telling(4, 0.2, 2, 0.1)
 
 
 def members_of(rng: np.random.Generator, template: np.ndarray, n: int, error: float):
@@ -99,7 +99,7 @@ def unpack(pile: Pile) -> list[tuple[int, list[int]]]:
 
 def choose(reads, codes: list[int], rule: Rule) -> tuple[list[tuple[int, list[int]]], int, int]:
     pile, template = pack(reads), np.array(codes, np.uint8)
-    against, _ = tell_apart(pile, len(codes), *rule.telling)
+    against, _ = tell_apart(pile, len(codes), rule.telling)
     firsts, sizes = np.array([0, len(pile)]), np.diff(pile.offsets)
     look = Look(firsts, np.array([len(codes)]), pile.starts, sizes, against, lambda: compare(pile, template))
     kept, *left_out = rule.choose(look)

@@ -25,7 +25,7 @@ from bellapy.jobs.correct import pipeline, template
 from bellapy.jobs.correct.members import BIN, choose_depth, find_members
 from bellapy.jobs.correct.output import Writer, choose_pieces, raw_span, supported_pieces
 from bellapy.jobs.correct.template import FOREIGN, LEFT, Corrected, changes_of, choose_reads, uncorrected
-from bellapy.jobs.correct.terms import LEAST_SITES, N_BINS, Learnt, find_valley, sample
+from bellapy.jobs.correct.terms import LEAST_SITES, N_BINS, TELLING, Learnt, find_valley, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps
 
@@ -88,7 +88,7 @@ def test_the_last_consensus_is_judged(judged, left, monkeypatch):
     raw = np.array([*flank, 3, *flank[::-1]], np.uint8)
     shown = [3] * 4 + [GAP] * 4 + [2] * 4  # as many paths lead over the base as past it; other bases speak against it
     pile = pack([(0, raw.tolist()), *((0, [*flank, symbol, *flank[::-1]]) for symbol in shown)])
-    how = template.How(Terms(), find_odds([counts]), 2, 0.5)
+    how = template.How(Terms(), find_odds([counts]), 2, 0.5, TELLING[-1])
     found = template.correct_template(raw, pile, how, CorrectParams())
     assert len(found.codes) == left
     assert found.begins[-1] == left

@@ -19,7 +19,7 @@ from bellapy.compute.gpu.pool import WORKERS, Device, Worker, is_out_of_memory, 
 from bellapy.compute.gpu.transfers import fetched, sent
 from bellapy.compute.threads import even_ranges
 from bellapy.engines.tags.changes import Changes, Corrections, count_changes
-from bellapy.engines.tags.columns import LETTERS, Differences, Look
+from bellapy.engines.tags.columns import LETTERS, Differences, Look, Telling
 from bellapy.engines.tags.gpu import columns_kernels, rows_kernels
 from bellapy.engines.tags.gpu.graph_kernels import Cursors, Search, search_templates
 from bellapy.engines.tags.gpu.rows_kernels import Room, Rows, Steps, Templates
@@ -73,7 +73,7 @@ class Given(NamedTuple):
 class Rule(NamedTuple):
     """How consensus is found: as `find_consensus` and `judge` take it.
 
-    rounds : of consensus.  judged : times.  telling : reads, and share of them, that show a column's second base.
+    rounds : of consensus.  judged : times.  telling : which columns tell copies apart.
     choose : mask of the rows that stay after the first round, (n_rows,) bool, and how many of each pile it leaves out by
         phasing and by depth, (n_piles,) int64 each.
     """
@@ -83,7 +83,7 @@ class Rule(NamedTuple):
     rounds: int
     judged: int
     least: int
-    telling: tuple[int, float]
+    telling: Telling
     choose: Callable[[Look], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
@@ -313,7 +313,7 @@ class _Batch:
         counts, own = self._zeros("counts", n * LETTERS, np.int32), self._zeros("own", n, np.uint8, UNKNOWN_BASE)
         first, second = (self._room(name, n, np.int8) for name in ("first", "second"))
         self._by_row(columns_kernels.count_letters, self._rows, self._templates.offsets, counts, own)
-        telling = (self._templates.offsets, counts, *self._rule.telling, first, second)
+        telling = (self._templates.offsets, counts, own, self._rule.telling, first, second)
         self._launch(columns_kernels.choose_telling, self._n, 1, *telling)
         seen = self._room("compared", n_rows, np.int32, 5)
         self._by_row(columns_kernels.compare_rows, self._rows, self._templates, own, first, second, seen)

@@ -35,10 +35,13 @@ def count_letters(rows, offsets, counts, own):
             column += 1
 
 
-def choose_telling(offsets, counts, least, share, first, second):
-    """The columns that tell copies apart, a block of one thread for each template; first, second : (n_columns,) int8."""
+def choose_telling(offsets, counts, own, telling, first, second):
+    """The columns that tell copies apart, a block of one thread for each template.
+
+    own : of `count_letters`.  telling : Telling.  first, second : (n_columns,) int8.
+    """
     at, end = offsets[cuda.blockIdx.x], offsets[cuda.blockIdx.x + 1]
-    choose_columns(counts[at * LETTERS : end * LETTERS], least, share, first[at:end], second[at:end])
+    choose_columns(counts[at * LETTERS : end * LETTERS], own[at:end], telling, first[at:end], second[at:end])
 
 
 def compare_rows(rows, templates, own, first, second, found):

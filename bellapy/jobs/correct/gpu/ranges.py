@@ -14,7 +14,7 @@ from bellapy.compute.jit import njit_entry, put
 from bellapy.engines.tags.changes import Changes
 from bellapy.engines.tags.gpu.batch import Given, Piles, Rule, make_piles
 from bellapy.jobs.correct.members import TracedPiles
-from bellapy.jobs.correct.template import JUDGED, TELLING_READS, TELLING_SHARE, Corrected, How, choose_reads
+from bellapy.jobs.correct.template import JUDGED, Corrected, How, choose_reads
 from bellapy.params.correct import CorrectParams
 from bellapy.records import ReadSet
 from bellapy.report.run_report import Devices
@@ -68,9 +68,8 @@ class OnGpus:
         return corrected
 
     def _correct(self, piles: Piles, given: Given) -> Iterator[tuple[Corrected, Changes]]:
-        how, telling = self.how, (TELLING_READS, TELLING_SHARE)
-        choose = partial(choose_reads, params=self.params)
-        rule = Rule(how.terms, how.odds, how.rounds, JUDGED, self.params.min_support, telling, choose)
+        how, choose = self.how, partial(choose_reads, params=self.params)
+        rule = Rule(how.terms, how.odds, how.rounds, JUDGED, self.params.min_support, how.telling, choose)
         for found, n_reads in zip(piles.correct(given, rule), given.members.tolist(), strict=True):
             codes, raw, begins, changes, n_symbols, n_foreign, n_deep = found
             support = n_symbols / max(1, len(begins) - 1)
