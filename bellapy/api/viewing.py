@@ -66,9 +66,15 @@ def view_pile(
     name: str, overlaps: str, path: str, place: tuple[int, int], corrected: str | None, output: str | None
 ) -> None:
     """A place of a read base by base, with the reads that overlap there."""
-    _, mates = read_mates(overlaps, name)
+    length, mates = read_mates(overlaps, name)
     there = [mate for mate in mates if mate.start < place[1] and mate.end > place[0]]
     sequences = sequences_of(path, {name, *(mate.name for mate in there)})
+    for read, its_length in ((name, length), *((mate.name, mate.length) for mate in there)):
+        if its_length not in (None, len(sequences[read])):
+            raise InputError(
+                path,
+                f"the read {read} has {len(sequences[read]):,} bases, in {overlaps} {its_length:,}; give the same reads",
+            )
     own = sequences[name]
     if place[1] > len(own):
         raise ParameterError(f"--at: the read {name} has {len(own):,} bases")

@@ -70,10 +70,14 @@ def _check_options(
         raise ParameterError(f"{len(names)} reads are named; name one read, or two to compare")
     if len(names) == 2 and not reads:
         raise ParameterError("two reads are compared base by base: give their file with --reads")
+    if len(names) == 2 and overlaps:
+        raise ParameterError("two reads are compared by their bases alone: leave out --overlaps")
     if len(names) == 1 and not overlaps:
         raise ParameterError("a read is shown with its overlaps: give them with --overlaps")
     if at and (len(names) == 2 or not reads):
         raise ParameterError("--at shows one read base by base: give --reads and --overlaps, and one name")
+    if len(names) == 1 and reads and not at:
+        raise ParameterError("--reads is for two names, or for --at FROM-TO, which shows one read base by base")
     if corrected and not at:
         raise ParameterError("--corrected is a row of what --at shows; give --at FROM-TO")
     if k is not None and not (len(names) == 2 and 8 <= k <= 31):
@@ -82,6 +86,6 @@ def _check_options(
 
 def _place(text: str) -> tuple[int, int]:
     first, _, last = text.replace(",", "").partition("-")
-    if not (first.isdigit() and last.isdigit() and int(first) < int(last)):
+    if not (first.isdecimal() and last.isdecimal() and int(first) < int(last)):
         raise ParameterError(f"--at {text}: two numbers are needed, such as 1000-1100")
     return int(first), int(last)

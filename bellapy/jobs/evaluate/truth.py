@@ -148,7 +148,7 @@ def _read_table(path: str, lines: TextIO) -> Iterator[tuple]:
 
 
 def _read_maf(path: str, lines: TextIO) -> Iterator[tuple]:
-    place = None
+    place, its_strand = None, "+"
     for number, line in enumerate(lines, 1):
         if line.startswith("a"):
             place = None
@@ -158,10 +158,11 @@ def _read_maf(path: str, lines: TextIO) -> Iterator[tuple]:
             raise InputError(path, "expected s, name, start, size, strand, length and text; it may be cut off.", line=number)
         name, strand = sequence.group(1, 4)
         start, size, length = map(int, sequence.group(2, 3, 5))
+        begin = start if strand == "+" else length - start - size  # MAF counts along the strand
         if place is None:
-            place = (name, start, start + size)
+            place, its_strand = (name, begin, begin + size), strand
         else:
-            yield (number, name, *place, strand == "+", length, start, start + size)
+            yield (number, name, *place, strand == its_strand, length, begin, begin + size)
 
 
 def _read_alignments(path: str, _lines: TextIO) -> Iterator[tuple]:

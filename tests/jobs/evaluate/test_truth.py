@@ -32,11 +32,11 @@ s fwd 10 100 + 114 ACG-T
 
 a
 s chr 50 152 + 1000 ACGT
-s rev description 20 150 - 180 ACGT
+s rev description 10 150 - 180 ACGT
 
 a
-s chr2 0 90 + 1000 ACGT
-s mate 0 90 + 90 ACGT
+s chr2 910 90 - 1000 ACGT
+s mate 0 90 - 90 ACGT
 """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import naive
 import numpy as np
@@ -133,6 +134,9 @@ def test_commands(files, tmp_path):
         (["r1", "--overlaps", "PAF", "--reads", "READS", "--at", "0-99999"], 2, "has 2,"),
         (["r1", "--overlaps", "PAF", "-o", "x.doc"], 2, "end it in .png"),
         (["r1", "--overlaps", "PAF", "--at", "1-5"], 2, "give --reads and --overlaps"),
+        (["r1", "--overlaps", "PAF", "--reads", "READS", "--at", "\u00b2-9"], 2, "two numbers are needed"),
+        (["r1", "--overlaps", "PAF", "--reads", "READS"], 2, "--reads is for two names"),
+        (["r1", "r2", "--overlaps", "PAF", "--reads", "READS"], 2, "leave out --overlaps"),
         (["r1", "--overlaps", "gone.paf"], 1, "gone.paf"),
         (["r1", "--overlaps", "READS"], 1, "a line of PAF has 12 columns or more"),
     ],
@@ -143,6 +147,32 @@ def test_mistakes(files, arguments, code, message):
     assert found.returncode == code
     assert message in found.stderr
     assert "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"cg:Z:5000M", "does not fit the places"),
+        (b"cg:Z:9M\xff", "is no path of M"),
+        (b"cg:Z:", "is no path of M"),
+        (b"cg:Z:*", "its overlap has no path"),
+    ],
+)
+def test_paths_are_checked(files, tmp_path, text, message):
+    lines = Path(files[1]).read_bytes().splitlines()
+    columns = next(line for line in lines if b"r6" in line).split(b"\t")
+    wrong = tmp_path / "wrong.paf"
+    wrong.write_bytes(b"\t".join([*(column for column in columns if not column.startswith(b"cg:Z:")), text]) + b"\n")
+    place = int(columns[2 if columns[0] == b"r6" else 7])
+    found = run("r6", "--overlaps", str(wrong), "--reads", files[0], "--at", f"{place}-{place + 9}")
+    assert found.returncode == 1 and message in found.stderr and "Traceback" not in found.stderr
+
+
+def test_reads_are_those_of_the_overlaps(files, tmp_path):
+    short = tmp_path / "short.fa"
+    short.write_text(re.sub("(?m)^([ACGT]{1000})[ACGT]*$", r"\1", Path(files[0]).read_text()))
+    found = run("r6", "--overlaps", files[1], "--reads", str(short), "--at", "700-710")
+    assert found.returncode == 1 and "give the same reads" in found.stderr
 
 
 def test_a_path_is_needed_base_by_base(files):
