@@ -167,13 +167,9 @@ def polish_piles(piles: Piles, params: CorrectParams, threads: int) -> Iterator[
     some = sample(windows.high - windows.low)
     learnt = learn_from(piles.codes, piles.pile, some, params.min_support, threads, with_lengths=True)
     how = How(
-        learnt.terms,
-        learnt.odds,
-        params.rounds or learnt.rounds,
-        learnt.share or HALF,
-        learnt.telling,
+        learnt.terms, learnt.odds, params.rounds or learnt.rounds, learnt.share or HALF, learnt.telling,
         lengths=learnt.lengths,
-    )
+    )  # fmt: skip
     bridges = Bridges(how, params.min_support, ENOUGH)
 
     def correct(window: int) -> Corrected:

@@ -8,6 +8,7 @@ from layouts import graph_of
 
 from bellapy.jobs.assemble.anchors import find_unsure
 from bellapy.jobs.assemble.contigs import Contig
+from bellapy.jobs.assemble.hits import LEAST
 from bellapy.jobs.assemble.turns import find_turns
 from bellapy.jobs.assemble.words import find_alone
 from bellapy.records.bases import reversed_codes
@@ -46,6 +47,15 @@ def test_an_overlap_within_a_repeat_joins_nothing():
     assert ends_of(contig, chain((0, 8000), (5000, 13_000))) == {(0, 1)}
     assert ends_of(contig, chain((0, 8000), (3500, 13_000))) == set()  # 500 bases of the overlap are before the repeat
     assert ends_of(contig, chain((0, 8000), (3980, 13_000))) == {(0, 1)}  # too few to be sure
+
+
+def test_fewer_words_are_enough_where_overlaps_tell_haplotypes_apart():
+    """Seventy words are before the repeat; two wrong bases of the overlap may have made as many."""
+    contig, graph = Contig(np.concatenate([ONE, REPEAT, TWO]), False, (0, 2)), chain((0, 8000), (3930, 13_000))
+    assert find_unsure([contig, ELSEWHERE], graph)[0].all()
+    assert not find_unsure([contig, ELSEWHERE], graph, LEAST)[0].any()
+    graph.arcs = graph.arcs._replace(differences=graph.arcs.differences + 2)
+    assert find_unsure([contig, ELSEWHERE], graph, LEAST)[0].all()
 
 
 def test_an_overlap_of_two_repeats_beside_each_other_is_sure():
