@@ -140,18 +140,27 @@ def _check_read(
 
 
 def _check_path(path: str, number: int, text: bytes, row: tuple, room: np.ndarray) -> tuple[np.ndarray, int]:
-    """Short runs and columns of a path that fits its line."""
+    """Short runs and columns of a path that fits its line, and begins and ends with pairs."""
+    n, columns = parse_path(path, number, text, (row[4] - row[3], row[6] - row[5]), room)
+    if room[0] & 3 or room[n - 1] & 3:
+        raise InputError(path, "the path begins or ends with a gap; cut it there", line=number)
+    return room[:n].copy(), columns
+
+
+def parse_path(path: str, number: int, text: bytes, spans: tuple[int, int], room: np.ndarray) -> tuple[int, int]:
+    """Write the short runs of a CIGAR to room, uint8; returns their number, and that of columns.
+
+    spans : bases of the query and of the target that it has to fit.  number : of the line.
+    """
     totals = np.zeros(3, np.int64)
     n = _parse(np.frombuffer(text, np.uint8), room, totals)
     if n == BAD_LETTER:
         raise InputError(path, "cg:Z has operations other than M, =, X, I and D", line=number)
     pairs, inserted, deleted = totals.tolist()
-    if n < 0 or pairs + inserted != row[4] - row[3] or pairs + deleted != row[6] - row[5]:
+    if n < 0 or (pairs + inserted, pairs + deleted) != spans:
         problem = "cg:Z does not fit the places on the reads; is the file whole, and made from these reads?"
         raise InputError(path, problem, line=number)
-    if room[0] & 3 or room[n - 1] & 3:
-        raise InputError(path, "the path begins or ends with a gap; cut it there", line=number)
-    return room[:n].copy(), pairs + inserted + deleted
+    return n, pairs + inserted + deleted
 
 
 def _collect(rows: list[tuple], paths: list[tuple[np.ndarray, int]], n_self: int, n_twice: int) -> PathOverlaps:

@@ -165,11 +165,13 @@ def _tell_apart(pile, telling, counts, first, second, own, against, next_told):
 def tell_apart(pile: Pile, n_columns: int, telling: Telling) -> tuple[np.ndarray, int]:
     """Whether reads come from another haplotype, or another copy of a repeat, than the template.
 
+    telling : which columns tell copies apart.
+
     Returns
     -------
-    against : (n,) int32, in how many such columns each read shows the other base than the template, less those in which it
-        shows the same one.
-    n : number of such columns.
+    against : (n,) int32, in how many of these each read shows the other base than the template, less those in which it shows
+        the same one.
+    n : how many these are.
     """
     counts, against = np.zeros(n_columns * LETTERS + 1, np.int32), np.zeros(len(pile), np.int32)
     first, second = np.empty(n_columns, np.int8), np.empty(n_columns, np.int8)

@@ -20,7 +20,7 @@ from bellapy.jobs.assemble.hits import USUAL
 from bellapy.jobs.assemble.words import WORD, distinct, find_alone, words_of
 
 LEAST, SHARE = 100, 0.02  # words that no other place has, of an overlap that is sure: a wrong base makes 31
-LEAST_EXACT = 50  # the same, besides what its own errors make, where haplotypes are told apart that differ by so little
+LEAST_CLOSE = 50  # besides what its own errors make, where the limit of errors tells closer haplotypes apart than usual
 TELLING = 20  # such words between two overlaps, which tell where the sequence there stands
 NEAR = 1000  # bases by which the gaps of two copies may differ
 MANY = 50  # times of a word from which on it is not looked where it stands: it counts as standing everywhere
@@ -103,7 +103,7 @@ def _least_of_arcs(n: np.ndarray, differences: np.ndarray, limit: float) -> np.n
     """The same of n bases of each of some arcs."""
     if limit >= USUAL:
         return _least(n)
-    return np.minimum(_least(n), np.maximum(LEAST_EXACT + WORD * differences, WORD * limit * n))
+    return np.minimum(_least(n), np.maximum(LEAST_CLOSE + WORD * differences, WORD * limit * n))
 
 
 def _of_contig(number: int, contig: Contig, words: _Words, graph: Graph, limit: float) -> list[int]:

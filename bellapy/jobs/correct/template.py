@@ -19,7 +19,7 @@ from bellapy.engines.tags.symbols import Pile
 from bellapy.jobs.correct.members import choose_depth, deepest
 from bellapy.params.correct import CorrectParams
 
-FOREIGN = 3  # such columns against a read, less those for it
+FOREIGN = 3  # columns that tell copies apart, against a read, less those for it
 LEFT = 4  # reads that phasing leaves at least
 JUDGED = 2  # times; what is put in or taken out changes what is seen beside it
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
+
+import numpy as np
 
 from bellapy.errors import InputError
 from bellapy.io.compressed import check_line_end, open_stream
 from bellapy.io.fastx_blocks import show
+from bellapy.io.paf_paths import MOST, TAG, parse_path
 
-CIGAR, UNKNOWN = b"cg:Z:", b"*"
+UNKNOWN = b"*"  # a path
 
 
 class Mate(NamedTuple):
@@ -72,21 +74,16 @@ def _mate(path: str, number: int, columns: list[bytes], is_query: bool) -> tuple
     if columns[4] not in (b"+", b"-"):
         raise InputError(path, f"the strand is {show(columns[4])}, not + or -", line=number)
     other_name = columns[5 if is_query else 0].decode("utf-8", "surrogateescape")
-    text = _path(path, number, columns, query[2] - query[1], target[2] - target[1])
+    text = _path(path, number, columns, (query[2] - query[1], target[2] - target[1]))
     strand = -1 if columns[4] == b"-" else 1
     identity = matches / max(size, 1)
     return own[0], Mate(other_name, other[0], other[1], other[2], own[1], own[2], strand, identity, text, is_query)
 
 
-def _path(path: str, number: int, columns: list[bytes], n_query: int, n_target: int) -> str | None:
-    """The CIGAR of a line, None if there is none; n_query, n_target : bases of the overlap."""
-    text = next((column[len(CIGAR) :] for column in columns[12:] if column.startswith(CIGAR)), UNKNOWN)
+def _path(path: str, number: int, columns: list[bytes], spans: tuple[int, int]) -> str | None:
+    """The CIGAR of a line, None if there is none; spans : bases of the query and of the target."""
+    text = next((column[len(TAG) :] for column in columns[12:] if column.startswith(TAG)), UNKNOWN)
     if text == UNKNOWN:
         return None
-    if not re.fullmatch(rb"(\d+[M=XID])+", text):
-        raise InputError(path, f"{show(text)} in cg:Z is no path of M, =, X, I and D with their numbers", line=number)
-    steps = re.findall(rb"(\d+)(.)", text)
-    for alone, n_bases in ((b"D", n_query), (b"I", n_target)):
-        if sum(int(size) for size, operation in steps if operation != alone) != n_bases:
-            raise InputError(path, "the path in cg:Z does not fit the places of the overlap", line=number)
+    parse_path(path, number, text, spans, np.empty(len(text) + sum(spans) // MOST + 1, np.uint8))
     return text.decode()

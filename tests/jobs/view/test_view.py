@@ -153,8 +153,8 @@ def test_mistakes(files, arguments, code, message):
     ("text", "message"),
     [
         (b"cg:Z:5000M", "does not fit the places"),
-        (b"cg:Z:9M\xff", "is no path of M"),
-        (b"cg:Z:", "is no path of M"),
+        (b"cg:Z:9M\xff", "operations other than M"),
+        (b"cg:Z:", "does not fit the places"),
         (b"cg:Z:*", "its overlap has no path"),
     ],
 )
