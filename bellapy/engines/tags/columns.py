@@ -35,14 +35,15 @@ class Look(NamedTuple):
     firsts : (n_piles + 1,) int64; reads firsts[p] .. firsts[p + 1] - 1 are those of pile p.
     n_columns : (n_piles,) int64, of the consensus.
     starts, sizes : (n,) int64, first column and number of symbols of each read.
-    against : (n,) integers, see `tell_apart`.  differences : gives what `compare` gives, of all reads.
+    against : gives what `tell_apart` gives, (n,) integers, of those reads that stay, a mask.
+    differences : gives what `compare` gives, of those at least that stayed when `against` was last asked for.
     """
 
     firsts: np.ndarray
     n_columns: np.ndarray
     starts: np.ndarray
     sizes: np.ndarray
-    against: np.ndarray
+    against: Callable[[np.ndarray], np.ndarray]
     differences: Callable[[], Differences]
 
 
@@ -70,13 +71,15 @@ def compare(pile: Pile, template: np.ndarray) -> Differences:
 
 
 @njit_inner
-def _letters(pile, counts):
-    """Count letters in each column, of all reads but the first.
+def _letters(pile, kept, counts):
+    """Count letters in each column, of all reads that stay but the first.
 
     counts : (n_columns * LETTERS + 1,) int32, bases and gaps of each column, end to end; the last entry is scratch.
     """
     symbols, nowhere = pile.symbols, U(len(counts) - 1)
     for i in range(1, len(pile.starts)):
+        if not kept[i]:
+            continue
         at = U(pile.starts[i] * LETTERS)
         for k in range(U(pile.offsets[i]), U(pile.offsets[i + 1])):
             symbol = U(symbols[k])
@@ -88,12 +91,14 @@ class Telling(NamedTuple):
     """A column tells copies apart if so many other reads show its second base, and such a share of them.
 
     own, own_share : the same where the template shows that base, too.
+    against : a read is of another copy if so many more columns are against it than for it.
     """
 
     reads: int
     share: float
     own: int
     own_share: float
+    against: int
 
 
 @njit_inner
@@ -141,15 +146,15 @@ def _note_shown(pile, shown):
 
 
 @njit_entry
-def _tell_apart(pile, telling, counts, first, second, own, against, next_told):
-    _letters(pile, counts)
+def _tell_apart(pile, kept, telling, counts, first, second, own, against, next_told):
+    _letters(pile, kept, counts)
     _note_shown(pile, own)
     n = choose_columns(counts, own, telling, first, second)
     _note_next(first, next_told)
     symbols = pile.symbols
     for i in range(len(pile.starts)):
         column, k, end, difference = pile.starts[i], pile.offsets[i], pile.offsets[i + 1], 0
-        while k < end:
+        while k < end and kept[i]:
             k, column = go_to_column(symbols, k, end, column, next_told[column])
             if k == end or column == len(first):
                 break
@@ -162,10 +167,10 @@ def _tell_apart(pile, telling, counts, first, second, own, against, next_told):
     return n
 
 
-def tell_apart(pile: Pile, n_columns: int, telling: Telling) -> tuple[np.ndarray, int]:
+def tell_apart(pile: Pile, kept: np.ndarray, n_columns: int, telling: Telling) -> tuple[np.ndarray, int]:
     """Whether reads come from another haplotype, or another copy of a repeat, than the template.
 
-    telling : which columns tell copies apart.
+    kept : (n,) bool, reads that stay; the others tell nothing.  telling : which columns tell copies apart.
 
     Returns
     -------
@@ -176,7 +181,7 @@ def tell_apart(pile: Pile, n_columns: int, telling: Telling) -> tuple[np.ndarray
     counts, against = np.zeros(n_columns * LETTERS + 1, np.int32), np.zeros(len(pile), np.int32)
     first, second = np.empty(n_columns, np.int8), np.empty(n_columns, np.int8)
     own = np.full(n_columns, UNKNOWN_BASE, np.uint8)  # what the template shows
-    n = _tell_apart(pile, telling, counts, first, second, own, against, np.empty(n_columns + 1, np.int32))
+    n = _tell_apart(pile, kept, telling, counts, first, second, own, against, np.empty(n_columns + 1, np.int32))
     return against, n
 
 

@@ -19,7 +19,7 @@ from bellapy.engines.tags.symbols import Pile
 from bellapy.jobs.correct.members import choose_depth, deepest
 from bellapy.params.correct import CorrectParams
 
-FOREIGN = 3  # columns that tell copies apart, against a read, less those for it
+LOOKS = 2  # at the columns of a pile: copies that differ little are seen when those that differ much are gone
 LEFT = 4  # reads that phasing leaves at least
 JUDGED = 2  # times; what is put in or taken out changes what is seen beside it
 
@@ -94,7 +94,7 @@ def correct_template(template: np.ndarray, pile: Pile, how: How, params: Correct
 
     def choose(pile: Pile, found: Consensus) -> Pile:
         nonlocal n_foreign, n_deep
-        kept, foreign, deep = choose_reads(look_at(pile, found, how.telling), params)
+        kept, foreign, deep = choose_reads(look_at(pile, found, how.telling), how.telling, params)
         n_foreign, n_deep = int(foreign[0]), int(deep[0])
         return pile.take(kept)
 
@@ -135,31 +135,39 @@ def refine(
 def look_at(pile: Pile, consensus: Consensus, telling: Telling) -> Look:
     """What the reads of a pile show on its consensus."""
     n = len(consensus.codes)
-    against, _ = tell_apart(pile, n, telling)
     firsts, sizes = np.array([0, len(pile)]), np.diff(pile.offsets)
+
+    def against(kept: np.ndarray) -> np.ndarray:
+        return tell_apart(pile, kept, n, telling)[0]
+
     return Look(firsts, np.array([n]), pile.starts, sizes, against, lambda: compare(pile, consensus.codes))
 
 
 @njit_entry
-def _choose_own(firsts, sizes, against, phase, kept, n_foreign):
-    """Keep the reads of each pile that have symbols and, with `phase`, are not of another copy; see `choose_reads`."""
+def _leave_out(firsts, against, least, kept, n_foreign):
+    """Leave out the reads of each pile that are of another copy; see `choose_reads`.  Returns their number."""
+    n_left_out = 0
     for p in range(len(firsts) - 1):
-        first, end, n_others, n_own = firsts[p], firsts[p + 1], 0, 0
-        for i in range(first + 1, end):
-            n_others += sizes[i] > 0
-            n_own += sizes[i] > 0 and against[i] < FOREIGN
-        only_own = phase and n_own >= min(LEFT, n_others)
-        kept[first] = True  # the template
-        for i in range(first + 1, end):
-            kept[i] = sizes[i] > 0 and (against[i] < FOREIGN or not only_own)
-        n_foreign[p] = n_others - n_own if only_own else 0
+        first, end, n_others, n_own = firsts[p] + 1, firsts[p + 1], 0, 0
+        for i in range(first, end):
+            n_others += kept[i]
+            n_own += kept[i] and against[i] < least
+        if n_own >= min(LEFT, n_others):
+            for i in range(first, end):
+                kept[i] &= against[i] < least
+            n_foreign[p] += n_others - n_own
+            n_left_out += n_others - n_own
+    return n_left_out
 
 
-def choose_reads(look: Look, params: CorrectParams) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def choose_reads(look: Look, telling: Telling, params: CorrectParams) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mask of the reads that stay in piles, and how many of each are left out by phasing and by depth, (n_piles,) each."""
-    kept, n_piles = np.empty(len(look.sizes), bool), len(look.n_columns)
-    n_foreign, n_deep = np.empty(n_piles, np.int64), np.zeros(n_piles, np.int64)
-    _choose_own(look.firsts, look.sizes, look.against, not params.no_phase, kept, n_foreign)
+    kept, n_piles = look.sizes > 0, len(look.n_columns)
+    kept[look.firsts[:-1]] = True  # templates
+    n_foreign, n_deep = np.zeros(n_piles, np.int64), np.zeros(n_piles, np.int64)
+    for _ in range(0 if params.no_phase else LOOKS):
+        if not _leave_out(look.firsts, look.against(kept), telling.against, kept, n_foreign):
+            break
     n_others = np.add.reduceat(kept, look.firsts[:-1], dtype=np.int64) - 1
     for pile in np.flatnonzero(n_others > params.max_depth).tolist():
         n_deep[pile] = _limit_depth(look, pile, params.max_depth, kept)

@@ -28,7 +28,7 @@ from bellapy.engines.tags.symbols import (
 from bellapy.records import Paths
 from bellapy.records.bases import PAD, UNKNOWN
 
-TELLING = Telling(4, 0.2, 3, 0.1)
+TELLING = Telling(4, 0.2, 3, 0.1, 3)
 
 
 @njit
@@ -209,16 +209,21 @@ def test_differences_count_columns_and_what_is_between():
     assert found.identity.tolist() == [0.75, 0.25]
 
 
+def told_apart(reads: list[tuple[int, list[int]]], kept: list[bool] | None = None) -> tuple[np.ndarray, int]:
+    kept = [True] * len(reads) if kept is None else kept
+    return tell_apart(pack(reads), np.array(kept), len(reads[0][1]), TELLING)
+
+
 def test_reads_of_another_copy_are_told_by_the_columns_that_two_bases_share():
     own, other = [0] * 20, [0] * 20
     for column in (3, 9, 15):
         other[column] = 2
     noisy = own.copy()
     noisy[5] = 1  # one read alone tells nothing
-    against, n = tell_apart(pack([(0, own), *[(0, own)] * 5, (0, noisy), *[(0, other)] * 4]), 20, TELLING)
+    against, n = told_apart([(0, own), *[(0, own)] * 5, (0, noisy), *[(0, other)] * 4])
     assert n == 3
     assert against.tolist() == [-3] + [-3] * 6 + [3] * 4
-    against, n = tell_apart(pack([(0, own), *[(0, own)] * 5, *[(0, other)] * 3]), 20, TELLING)
+    against, n = told_apart([(0, own), *[(0, own)] * 5, *[(0, other)] * 3])
     assert n == 0
     assert not against.any()
 
@@ -229,10 +234,21 @@ def test_of_a_rare_haplotype_fewer_reads_are_needed():
     for column in (3, 9, 15):
         other[column] = 2
     others = [*[(0, rare)] * 3, *[(0, other)] * 12]
-    against, n = tell_apart(pack([(0, rare), *others]), 20, TELLING)
+    against, n = told_apart([(0, rare), *others])
     assert n == 3 and against.tolist() == [-3] * 4 + [3] * 12
-    against, n = tell_apart(pack([(0, other), *others]), 20, TELLING)
+    against, n = told_apart([(0, other), *others])
     assert n == 0 and not against.any()
+
+
+def test_haplotypes_are_seen_where_reads_of_other_copies_are_gone():
+    own, other, copy = [0] * 60, [0] * 60, [2] * 40 + [0] * 20
+    for column in (43, 49, 55):
+        other[column] = 1
+    reads = [(0, own), *[(0, own)] * 5, *[(0, other)] * 5, *[(0, copy)] * 12]
+    against, n = told_apart(reads)
+    assert n == 43 and against.tolist() == [-43] * 6 + [-37] * 5 + [37] * 12
+    against, n = told_apart(reads, [one[1] != copy for one in reads])
+    assert n == 3 and against.tolist() == [-3] * 6 + [3] * 5 + [0] * 12
 
 
 def test_shares_of_reads_that_show_a_base():

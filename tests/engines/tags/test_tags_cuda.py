@@ -30,7 +30,7 @@ from bellapy.engines.tags.gpu.batch import Given, Rule
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 PAIR, QUERY, TARGET = 0, 1, 2
-TELLING = Telling(4, 0.2, 2, 0.1)
+TELLING = Telling(4, 0.2, 2, 0.1, 3)
 
 
 def members_of(rng: np.random.Generator, template: np.ndarray, n: int, error: float):
@@ -87,7 +87,11 @@ def make(rng: np.random.Generator, lengths: list[int], error: float) -> tuple[np
 
 
 def keep_same(look: Look) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    kept = (look.sizes > 0) & (look.against < 2) & (look.differences().identity > 0.3)
+    kept = look.sizes > 0
+    for least in (2, 1):
+        kept &= look.against(kept) < least
+        kept[look.firsts[:-1]] = True
+    kept &= look.differences().identity > 0.3
     kept[look.firsts[:-1]] = True
     return kept, np.add.reduceat(kept, look.firsts[:-1], dtype=np.int64), np.diff(look.firsts) + look.n_columns
 
@@ -99,8 +103,11 @@ def unpack(pile: Pile) -> list[tuple[int, list[int]]]:
 
 def choose(reads, codes: list[int], rule: Rule) -> tuple[list[tuple[int, list[int]]], int, int]:
     pile, template = pack(reads), np.array(codes, np.uint8)
-    against, _ = tell_apart(pile, len(codes), rule.telling)
     firsts, sizes = np.array([0, len(pile)]), np.diff(pile.offsets)
+
+    def against(kept: np.ndarray) -> np.ndarray:
+        return tell_apart(pile, kept, len(codes), rule.telling)[0]
+
     look = Look(firsts, np.array([len(codes)]), pile.starts, sizes, against, lambda: compare(pile, template))
     kept, *left_out = rule.choose(look)
     return [read for read, stays in zip(reads, kept, strict=True) if stays], *(int(count[0]) for count in left_out)

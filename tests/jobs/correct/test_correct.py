@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from bellapy.errors import MemoryLimitError
 from bellapy.jobs.correct import pipeline, template
 from bellapy.jobs.correct.members import BIN, choose_depth, find_members
 from bellapy.jobs.correct.output import Writer, choose_pieces, raw_span, supported_pieces
-from bellapy.jobs.correct.template import FOREIGN, LEFT, Corrected, changes_of, choose_reads, uncorrected
+from bellapy.jobs.correct.template import LEFT, Corrected, changes_of, choose_reads, uncorrected
 from bellapy.jobs.correct.terms import LEAST_SITES, N_BINS, TELLING, Learnt, find_valley, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps
@@ -244,26 +245,38 @@ def test_changes_of_a_read():
 
 
 @st.composite
-def looks(draw: st.DrawFn) -> tuple[Look, list[list[tuple[int, int, int, int]]]]:
-    """Piles as `Look`, and of each read its first column, number of symbols, columns against it, and matches."""
-    read = st.tuples(st.integers(0, 400), st.sampled_from([0, 90, 300]), st.integers(-4, 6), st.integers(0, 80))
+def looks(draw: st.DrawFn) -> tuple[Look, list[list[tuple[int, int, tuple[int, int], int]]]]:
+    """Piles as `Look`; of each read its first column, number of symbols, columns against it at both looks, and matches."""
+    seen = st.tuples(st.integers(-4, 6), st.integers(-4, 6))
+    read = st.tuples(st.integers(0, 400), st.sampled_from([0, 90, 300]), seen, st.integers(0, 80))
     piles = draw(st.lists(st.lists(read, min_size=1, max_size=9), min_size=1, max_size=4))
-    piles = [[(0, 700, -1, 700), *others] for _, *others in piles]
-    starts, sizes, against, matches = np.array([read for pile in piles for read in pile]).T
+    piles = [[(0, 700, (-1, -1), 700), *others] for _, *others in piles]
+    starts, sizes, against, matches = (np.array(column) for column in zip(*chain(*piles), strict=True))
+    asked = iter(against.T)
     differences = Differences(np.maximum(1, sizes), matches, np.zeros_like(sizes), np.zeros_like(sizes))
     firsts, n_columns = np.cumsum([0, *map(len, piles)]), np.full(len(piles), 700)
-    return Look(firsts, n_columns, starts, sizes, against, lambda: differences), piles
+
+    def next_against(kept: np.ndarray) -> np.ndarray:
+        return np.where(kept, next(asked), 0)
+
+    return Look(firsts, n_columns, starts, sizes, next_against, lambda: differences), piles
 
 
 @given(looks(), st.booleans(), st.integers(1, 6))
 def test_reads_of_other_copies_and_those_too_deep_are_left_out(given_looks, no_phase, most):
     look, piles = given_looks
-    kept, n_foreign, n_deep = choose_reads(look, CorrectParams(no_phase=no_phase, max_depth=most))
-    for pile, first, foreign, deep in zip(piles, look.firsts, n_foreign, n_deep, strict=False):
-        others = [i for i, (_, size, _, _) in enumerate(pile) if i and size]
-        own = [i for i in others if pile[i][2] < FOREIGN]
-        stay = others if no_phase or len(own) < min(LEFT, len(others)) else own
-        assert foreign == len(others) - len(stay)
+    stays = [[i for i, (_, size, *_) in enumerate(pile) if i and size] for pile in piles]
+    n_others = list(map(len, stays))
+    for turn in range(0 if no_phase else 2):
+        before = stays.copy()
+        for p, pile in enumerate(piles):
+            own = [i for i in stays[p] if pile[i][2][turn] < TELLING[-1].against]
+            stays[p] = stays[p] if len(own) < min(LEFT, len(stays[p])) else own
+        if stays == before:
+            break
+    kept, n_foreign, n_deep = choose_reads(look, TELLING[-1], CorrectParams(no_phase=no_phase, max_depth=most))
+    assert n_foreign.tolist() == [n - len(stay) for n, stay in zip(n_others, stays, strict=True)]
+    for pile, first, stay, deep in zip(piles, look.firsts, stays, n_deep, strict=False):
         depth = np.zeros(800 // BIN, int)
         for start, size, *_ in (pile[i] for i in stay):
             depth[start // BIN : (start + size - 1) // BIN + 1] += 1

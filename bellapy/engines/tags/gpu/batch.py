@@ -309,6 +309,26 @@ class _Batch:
 
     def _choose(self) -> None:
         """Leave out rows of other copies, and those that are too many."""
+
+        def differences() -> Differences:
+            return Differences(*(column.astype(np.int64) for column in self._compare()[1:]))
+
+        look = Look(self._firsts, np.diff(self._offsets), self._starts, self._sizes, self._against, differences)
+        kept, *self._left_out = self._rule.choose(look)
+        self._keep(kept)
+
+    def _keep(self, kept: np.ndarray) -> None:
+        """Leave out all rows but these."""
+        self._sizes = np.where(kept, self._sizes, 0)
+        self._rows = self._rows._replace(ends=self._send("ends of kept", self._begins + self._sizes))
+
+    def _against(self, kept: np.ndarray) -> np.ndarray:
+        """How many telling columns are against each of these rows."""
+        self._keep(kept)
+        return self._compare()[0]
+
+    def _compare(self) -> np.ndarray:
+        """What `compare_rows` finds, a line for each of its columns."""
         n, n_rows = int(self._offsets[-1]), len(self._sizes)
         counts, own = self._zeros("counts", n * LETTERS, np.int32), self._zeros("own", n, np.uint8, UNKNOWN_BASE)
         first, second = (self._room(name, n, np.int8) for name in ("first", "second"))
@@ -317,14 +337,7 @@ class _Batch:
         self._launch(columns_kernels.choose_telling, self._n, 1, *telling)
         seen = self._room("compared", n_rows, np.int32, 5)
         self._by_row(columns_kernels.compare_rows, self._rows, self._templates, own, first, second, seen)
-        against, *counted = np.ascontiguousarray(self._fetch("compared", seen)[:n_rows].T)
-        look = Look(
-            self._firsts, np.diff(self._offsets), self._starts, self._sizes, against,
-            lambda: Differences(*(column.astype(np.int64) for column in counted)),
-        )  # fmt: skip
-        kept, *self._left_out = self._rule.choose(look)
-        self._sizes = np.where(kept, self._sizes, 0)
-        self._rows = self._rows._replace(ends=self._send("ends of kept", self._begins + self._sizes))
+        return np.ascontiguousarray(self._fetch("compared", seen)[:n_rows].T)
 
     def _judge(self) -> _Step:
         """The consensus judged base by base."""
