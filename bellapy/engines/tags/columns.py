@@ -35,15 +35,15 @@ class Look(NamedTuple):
     firsts : (n_piles + 1,) int64; reads firsts[p] .. firsts[p + 1] - 1 are those of pile p.
     n_columns : (n_piles,) int64, of the consensus.
     starts, sizes : (n,) int64, first column and number of symbols of each read.
-    against : gives what `tell_apart` gives, (n,) integers, of those reads that stay, a mask.
-    differences : gives what `compare` gives, of those at least that stayed when `against` was last asked for.
+    foreign : gives what `tell_apart` gives, (n,) bool, of those reads that stay, a mask.
+    differences : gives what `compare` gives, of those at least that stayed when `foreign` was last asked for.
     """
 
     firsts: np.ndarray
     n_columns: np.ndarray
     starts: np.ndarray
     sizes: np.ndarray
-    against: Callable[[np.ndarray], np.ndarray]
+    foreign: Callable[[np.ndarray], np.ndarray]
     differences: Callable[[], Differences]
 
 
@@ -92,6 +92,8 @@ class Telling(NamedTuple):
 
     own, own_share : the same where the template shows that base, too.
     against : a read is of another copy if so many more columns are against it than for it.
+    many, many_share : or if so many are against it, and such a share of all: of several copies, as far from each other, most
+        columns that tell two of the others apart are for it.
     """
 
     reads: int
@@ -99,6 +101,8 @@ class Telling(NamedTuple):
     own: int
     own_share: float
     against: int
+    many: int
+    many_share: float
 
 
 @njit_inner
@@ -127,6 +131,13 @@ def choose_columns(counts, shown, telling, first, second):
 
 
 @njit_inner
+def is_foreign(n_for, n_against, telling):
+    """Whether a read is of another copy than the template, by the telling columns in which it shows the same base or not."""
+    n_all = n_for + n_against
+    return n_against - n_for >= telling.against or n_against >= telling.many and n_against >= telling.many_share * n_all
+
+
+@njit_inner
 def _note_next(told, next_told):
     """Fill next_told, (n + 1,) int32: the next column of those told, from each one on; told : (n,) int8, -1 if it is not."""
     next_told[len(told)] = len(told)
@@ -146,24 +157,25 @@ def _note_shown(pile, shown):
 
 
 @njit_entry
-def _tell_apart(pile, kept, telling, counts, first, second, own, against, next_told):
+def _tell_apart(pile, kept, telling, counts, first, second, own, foreign, next_told):
     _letters(pile, kept, counts)
     _note_shown(pile, own)
     n = choose_columns(counts, own, telling, first, second)
     _note_next(first, next_told)
     symbols = pile.symbols
     for i in range(len(pile.starts)):
-        column, k, end, difference = pile.starts[i], pile.offsets[i], pile.offsets[i + 1], 0
+        column, k, end, n_for, n_against = pile.starts[i], pile.offsets[i], pile.offsets[i + 1], 0, 0
         while k < end and kept[i]:
             k, column = go_to_column(symbols, k, end, column, next_told[column])
             if k == end or column == len(first):
                 break
             one, other, symbol = first[column], second[column], symbols[k]
             if (symbol == one or symbol == other) and (own[column] == one or own[column] == other):
-                difference += 1 if symbol != own[column] else -1
+                n_for += symbol == own[column]
+                n_against += symbol != own[column]
             column += 1
             k += 1
-        against[i] = difference
+        foreign[i] = is_foreign(n_for, n_against, telling)
     return n
 
 
@@ -174,15 +186,14 @@ def tell_apart(pile: Pile, kept: np.ndarray, n_columns: int, telling: Telling) -
 
     Returns
     -------
-    against : (n,) int32, in how many of these each read shows the other base than the template, less those in which it shows
-        the same one.
+    foreign : (n,) bool, whether each read shows the other base than the template in so many of these.
     n : how many these are.
     """
-    counts, against = np.zeros(n_columns * LETTERS + 1, np.int32), np.zeros(len(pile), np.int32)
+    counts, foreign = np.zeros(n_columns * LETTERS + 1, np.int32), np.zeros(len(pile), bool)
     first, second = np.empty(n_columns, np.int8), np.empty(n_columns, np.int8)
     own = np.full(n_columns, UNKNOWN_BASE, np.uint8)  # what the template shows
-    n = _tell_apart(pile, kept, telling, counts, first, second, own, against, np.empty(n_columns + 1, np.int32))
-    return against, n
+    n = _tell_apart(pile, kept, telling, counts, first, second, own, foreign, np.empty(n_columns + 1, np.int32))
+    return foreign, n
 
 
 @njit_entry

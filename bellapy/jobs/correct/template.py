@@ -19,7 +19,7 @@ from bellapy.engines.tags.symbols import Pile
 from bellapy.jobs.correct.members import choose_depth, deepest
 from bellapy.params.correct import CorrectParams
 
-LOOKS = 2  # at the columns of a pile: copies that differ little are seen when those that differ much are gone
+LOOKS = 4  # at the columns of a pile: copies that differ little are seen when those that differ much are gone
 LEFT = 4  # reads that phasing leaves at least
 JUDGED = 2  # times; what is put in or taken out changes what is seen beside it
 
@@ -94,7 +94,7 @@ def correct_template(template: np.ndarray, pile: Pile, how: How, params: Correct
 
     def choose(pile: Pile, found: Consensus) -> Pile:
         nonlocal n_foreign, n_deep
-        kept, foreign, deep = choose_reads(look_at(pile, found, how.telling), how.telling, params)
+        kept, foreign, deep = choose_reads(look_at(pile, found, how.telling), params)
         n_foreign, n_deep = int(foreign[0]), int(deep[0])
         return pile.take(kept)
 
@@ -137,36 +137,36 @@ def look_at(pile: Pile, consensus: Consensus, telling: Telling) -> Look:
     n = len(consensus.codes)
     firsts, sizes = np.array([0, len(pile)]), np.diff(pile.offsets)
 
-    def against(kept: np.ndarray) -> np.ndarray:
+    def foreign(kept: np.ndarray) -> np.ndarray:
         return tell_apart(pile, kept, n, telling)[0]
 
-    return Look(firsts, np.array([n]), pile.starts, sizes, against, lambda: compare(pile, consensus.codes))
+    return Look(firsts, np.array([n]), pile.starts, sizes, foreign, lambda: compare(pile, consensus.codes))
 
 
 @njit_entry
-def _leave_out(firsts, against, least, kept, n_foreign):
+def _leave_out(firsts, foreign, kept, n_foreign):
     """Leave out the reads of each pile that are of another copy; see `choose_reads`.  Returns their number."""
     n_left_out = 0
     for p in range(len(firsts) - 1):
         first, end, n_others, n_own = firsts[p] + 1, firsts[p + 1], 0, 0
         for i in range(first, end):
             n_others += kept[i]
-            n_own += kept[i] and against[i] < least
+            n_own += kept[i] and not foreign[i]
         if n_own >= min(LEFT, n_others):
             for i in range(first, end):
-                kept[i] &= against[i] < least
+                kept[i] &= not foreign[i]
             n_foreign[p] += n_others - n_own
             n_left_out += n_others - n_own
     return n_left_out
 
 
-def choose_reads(look: Look, telling: Telling, params: CorrectParams) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def choose_reads(look: Look, params: CorrectParams) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mask of the reads that stay in piles, and how many of each are left out by phasing and by depth, (n_piles,) each."""
     kept, n_piles = look.sizes > 0, len(look.n_columns)
     kept[look.firsts[:-1]] = True  # templates
     n_foreign, n_deep = np.zeros(n_piles, np.int64), np.zeros(n_piles, np.int64)
     for _ in range(0 if params.no_phase else LOOKS):
-        if not _leave_out(look.firsts, look.against(kept), telling.against, kept, n_foreign):
+        if not _leave_out(look.firsts, look.foreign(kept), kept, n_foreign):
             break
     n_others = np.add.reduceat(kept, look.firsts[:-1], dtype=np.int64) - 1
     for pile in np.flatnonzero(n_others > params.max_depth).tolist():

@@ -29,7 +29,9 @@ LEAST_SITES = 1000  # in these bins; with fewer the terms stay as they are
 SHARES = 0.3, 0.65  # the threshold lies in between
 LEAST_DEPTH = 8  # of columns to learn from
 HALF = 0.5  # of the reads have to show a base, where nothing else is learnt
-TELLING = Telling(4, 0.2, 3, 0.1, 2), Telling(4, 0.2, 4, 0.1, 2), Telling(4, 0.2, 4, 0.2, 3)
+TELLING = (
+    Telling(4, 0.2, 3, 0.1, 2, 6, 0.35), Telling(4, 0.2, 4, 0.1, 2, 6, 0.35), Telling(4, 0.2, 4, 0.2, 3, 30, 0.45),
+)  # fmt: skip
 CHANCE = 1e-5  # share of the columns that chance alone may make tell copies apart
 NOISY, ROUNDS, NOISY_ROUNDS = 0.16, 2, 3  # errors of reads from which on a further round pays
 

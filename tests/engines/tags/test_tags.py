@@ -28,7 +28,7 @@ from bellapy.engines.tags.symbols import (
 from bellapy.records import Paths
 from bellapy.records.bases import PAD, UNKNOWN
 
-TELLING = Telling(4, 0.2, 3, 0.1, 3)
+TELLING = Telling(4, 0.2, 3, 0.1, 3, 20, 0.4)
 
 
 @njit
@@ -220,12 +220,12 @@ def test_reads_of_another_copy_are_told_by_the_columns_that_two_bases_share():
         other[column] = 2
     noisy = own.copy()
     noisy[5] = 1  # one read alone tells nothing
-    against, n = told_apart([(0, own), *[(0, own)] * 5, (0, noisy), *[(0, other)] * 4])
+    foreign, n = told_apart([(0, own), *[(0, own)] * 5, (0, noisy), *[(0, other)] * 4])
     assert n == 3
-    assert against.tolist() == [-3] + [-3] * 6 + [3] * 4
-    against, n = told_apart([(0, own), *[(0, own)] * 5, *[(0, other)] * 3])
+    assert foreign.tolist() == [False] * 7 + [True] * 4
+    foreign, n = told_apart([(0, own), *[(0, own)] * 5, *[(0, other)] * 3])
     assert n == 0
-    assert not against.any()
+    assert not foreign.any()
 
 
 def test_of_a_rare_haplotype_fewer_reads_are_needed():
@@ -234,10 +234,10 @@ def test_of_a_rare_haplotype_fewer_reads_are_needed():
     for column in (3, 9, 15):
         other[column] = 2
     others = [*[(0, rare)] * 3, *[(0, other)] * 12]
-    against, n = told_apart([(0, rare), *others])
-    assert n == 3 and against.tolist() == [-3] * 4 + [3] * 12
-    against, n = told_apart([(0, other), *others])
-    assert n == 0 and not against.any()
+    foreign, n = told_apart([(0, rare), *others])
+    assert n == 3 and foreign.tolist() == [False] * 4 + [True] * 12
+    foreign, n = told_apart([(0, other), *others])
+    assert n == 0 and not foreign.any()
 
 
 def test_haplotypes_are_seen_where_reads_of_other_copies_are_gone():
@@ -245,10 +245,17 @@ def test_haplotypes_are_seen_where_reads_of_other_copies_are_gone():
     for column in (43, 49, 55):
         other[column] = 1
     reads = [(0, own), *[(0, own)] * 5, *[(0, other)] * 5, *[(0, copy)] * 12]
-    against, n = told_apart(reads)
-    assert n == 43 and against.tolist() == [-43] * 6 + [-37] * 5 + [37] * 12
-    against, n = told_apart(reads, [one[1] != copy for one in reads])
-    assert n == 3 and against.tolist() == [-3] * 6 + [3] * 5 + [0] * 12
+    foreign, n = told_apart(reads)
+    assert n == 43 and foreign.tolist() == [False] * 11 + [True] * 12
+    foreign, n = told_apart(reads, [one[1] != copy for one in reads])
+    assert n == 3 and foreign.tolist() == [False] * 6 + [True] * 5 + [False] * 12
+
+
+def test_of_four_copies_each_is_seen():
+    """Of columns in which one copy differs from all others, as many are for a read of another copy as against it."""
+    copies = [[2 if column // 20 == copy else 0 for column in range(80)] for copy in range(4)]
+    foreign, n = told_apart([(0, copies[c]) for c in (0, *[0, 1, 2, 3] * 6)])
+    assert n == 80 and foreign.tolist() == [False, *[False, True, True, True] * 6]
 
 
 def test_shares_of_reads_that_show_a_base():

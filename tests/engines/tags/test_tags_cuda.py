@@ -30,7 +30,7 @@ from bellapy.engines.tags.gpu.batch import Given, Rule
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 PAIR, QUERY, TARGET = 0, 1, 2
-TELLING = Telling(4, 0.2, 2, 0.1, 3)
+TELLING = Telling(4, 0.2, 2, 0.1, 2, 4, 0.3)
 
 
 def members_of(rng: np.random.Generator, template: np.ndarray, n: int, error: float):
@@ -88,8 +88,8 @@ def make(rng: np.random.Generator, lengths: list[int], error: float) -> tuple[np
 
 def keep_same(look: Look) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     kept = look.sizes > 0
-    for least in (2, 1):
-        kept &= look.against(kept) < least
+    for _ in range(2):
+        kept &= ~look.foreign(kept)
         kept[look.firsts[:-1]] = True
     kept &= look.differences().identity > 0.3
     kept[look.firsts[:-1]] = True
@@ -105,10 +105,10 @@ def choose(reads, codes: list[int], rule: Rule) -> tuple[list[tuple[int, list[in
     pile, template = pack(reads), np.array(codes, np.uint8)
     firsts, sizes = np.array([0, len(pile)]), np.diff(pile.offsets)
 
-    def against(kept: np.ndarray) -> np.ndarray:
+    def foreign(kept: np.ndarray) -> np.ndarray:
         return tell_apart(pile, kept, len(codes), rule.telling)[0]
 
-    look = Look(firsts, np.array([len(codes)]), pile.starts, sizes, against, lambda: compare(pile, template))
+    look = Look(firsts, np.array([len(codes)]), pile.starts, sizes, foreign, lambda: compare(pile, template))
     kept, *left_out = rule.choose(look)
     return [read for read, stays in zip(reads, kept, strict=True) if stays], *(int(count[0]) for count in left_out)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from corrected import edits, oriented, records
 from hypothesis import given
 from hypothesis import strategies as st
 from piles import pack
-from strategies import random_bases
+from strategies import mutate, random_bases
 
 from bellapy.api import overlapping
 from bellapy.compute import memory
@@ -25,7 +26,7 @@ from bellapy.errors import MemoryLimitError
 from bellapy.jobs.correct import pipeline, template
 from bellapy.jobs.correct.members import BIN, choose_depth, find_members
 from bellapy.jobs.correct.output import Writer, choose_pieces, raw_span, supported_pieces
-from bellapy.jobs.correct.template import LEFT, Corrected, changes_of, choose_reads, uncorrected
+from bellapy.jobs.correct.template import LEFT, LOOKS, Corrected, changes_of, choose_reads, uncorrected
 from bellapy.jobs.correct.terms import LEAST_SITES, N_BINS, TELLING, Learnt, find_valley, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps
@@ -178,30 +179,39 @@ def test_the_report_adds_up(work):
     assert report["dropped"]["without support"] == 0
 
 
-def test_haplotypes_stay_apart(tmp_path, genome):
-    rng = np.random.default_rng(1)
-    places = np.arange(60, len(genome) - 60, 100)
-    other = list(genome)
-    for place in places:
+def of_other_haplotype(folder: Path, genome: str, apart: int, reads: dict, *options: str) -> float:
+    """Errors of corrected reads beside their own haplotype, for each beside the other one.
+
+    apart : bases from one difference to the next.  reads : how they are, see `sample_reads`.
+    """
+    rng, other = np.random.default_rng(1), list(genome)
+    for place in np.arange(60, len(genome) - 60, apart):
         other[place] = "ACGT"["ACGT".index(genome[place]) - int(rng.integers(1, 4))]
     genomes = [genome, "".join(other)]
-    sets = [sample_reads(20 + h, genome=genomes[h], depth=14, mean=1800, error=0.08) for h in (0, 1)]
-    text = "".join(s.fasta().replace(">", f">h{h}_") for h, s in enumerate(sets))
-    (tmp_path / "reads.fa").write_text(text)
+    sets = [sample_reads(20 + h, genome=genomes[h], **reads) for h in (0, 1)]
+    (folder / "reads.fa").write_text("".join(s.fasta().replace(">", f">h{h}_") for h, s in enumerate(sets)))
+    counts = np.zeros(2)
+    for i, (name, sequence) in list(enumerate(records(run("correct", folder / "reads.fa", "-q", *options).out)))[::4]:
+        h = int(name[1])
+        s, i = sets[h], i - h * len(sets[0])
+        sequence = oriented(sequence, s.strand[i])
+        regions = [g[s.start[i] : s.end[i]] for g in genomes]
+        counts += [edits(sequence, regions[h]), edits(sequence, regions[1 - h])]
+    return counts[0] / counts[1]
 
-    def wrong(*options) -> float:
-        out = records(run("correct", tmp_path / "reads.fa", "-q", *options).out)
-        counts = np.zeros(2)
-        for i, (name, sequence) in list(enumerate(out))[::4]:
-            h = int(name[1])
-            s, i = sets[h], i - h * len(sets[0])
-            sequence = oriented(sequence, s.strand[i])
-            regions = [g[s.start[i] : s.end[i]] for g in genomes]
-            counts += [edits(sequence, regions[h]), edits(sequence, regions[1 - h])]
-        return counts[0] / counts[1]
 
-    assert wrong() < 0.25  # far nearer to their own haplotype
-    assert wrong("--no-phase") > 0.6
+def test_haplotypes_stay_apart(tmp_path, genome):
+    reads = {"depth": 14, "mean": 1800, "error": 0.08}
+    assert of_other_haplotype(tmp_path, genome, 100, reads) < 0.25  # far nearer to their own haplotype
+    assert of_other_haplotype(tmp_path, genome, 100, reads, "--no-phase") > 0.6
+
+
+def test_haplotypes_stay_apart_in_repeats(tmp_path):
+    """What tells the copies of a repeat apart, thousands of bases, tells nothing of haplotypes."""
+    rng = np.random.default_rng(5)
+    unit = random_bases(rng, 4000)
+    genome = "".join(random_bases(rng, 1000) + mutate(rng, unit, 0.04) for _ in range(4))
+    assert of_other_haplotype(tmp_path, genome, 500, {"depth": 14, "mean": 5000, "error": 0.003}) < 0.05
 
 
 def test_reads_without_overlaps_stay_as_they_are(tmp_path):
@@ -245,21 +255,18 @@ def test_changes_of_a_read():
 
 
 @st.composite
-def looks(draw: st.DrawFn) -> tuple[Look, list[list[tuple[int, int, tuple[int, int], int]]]]:
-    """Piles as `Look`; of each read its first column, number of symbols, columns against it at both looks, and matches."""
-    seen = st.tuples(st.integers(-4, 6), st.integers(-4, 6))
+def looks(draw: st.DrawFn) -> tuple[Look, list[list[tuple[int, int, list[bool], int]]]]:
+    """Piles as `Look`; of each read its first column, number of symbols, whether it is foreign at each look, and matches."""
+    seen = st.lists(st.booleans(), min_size=LOOKS, max_size=LOOKS)
     read = st.tuples(st.integers(0, 400), st.sampled_from([0, 90, 300]), seen, st.integers(0, 80))
     piles = draw(st.lists(st.lists(read, min_size=1, max_size=9), min_size=1, max_size=4))
-    piles = [[(0, 700, (-1, -1), 700), *others] for _, *others in piles]
-    starts, sizes, against, matches = (np.array(column) for column in zip(*chain(*piles), strict=True))
-    asked = iter(against.T)
+    piles = [[(0, 700, [False] * LOOKS, 700), *others] for _, *others in piles]
+    starts, sizes, foreign, matches = (np.array(column) for column in zip(*chain(*piles), strict=True))
+    asked = iter(foreign.T)
     differences = Differences(np.maximum(1, sizes), matches, np.zeros_like(sizes), np.zeros_like(sizes))
     firsts, n_columns = np.cumsum([0, *map(len, piles)]), np.full(len(piles), 700)
 
-    def next_against(kept: np.ndarray) -> np.ndarray:
-        return np.where(kept, next(asked), 0)
-
-    return Look(firsts, n_columns, starts, sizes, next_against, lambda: differences), piles
+    return Look(firsts, n_columns, starts, sizes, lambda kept: next(asked) & kept, lambda: differences), piles
 
 
 @given(looks(), st.booleans(), st.integers(1, 6))
@@ -267,14 +274,14 @@ def test_reads_of_other_copies_and_those_too_deep_are_left_out(given_looks, no_p
     look, piles = given_looks
     stays = [[i for i, (_, size, *_) in enumerate(pile) if i and size] for pile in piles]
     n_others = list(map(len, stays))
-    for turn in range(0 if no_phase else 2):
+    for turn in range(0 if no_phase else LOOKS):
         before = stays.copy()
         for p, pile in enumerate(piles):
-            own = [i for i in stays[p] if pile[i][2][turn] < TELLING[-1].against]
+            own = [i for i in stays[p] if not pile[i][2][turn]]
             stays[p] = stays[p] if len(own) < min(LEFT, len(stays[p])) else own
         if stays == before:
             break
-    kept, n_foreign, n_deep = choose_reads(look, TELLING[-1], CorrectParams(no_phase=no_phase, max_depth=most))
+    kept, n_foreign, n_deep = choose_reads(look, CorrectParams(no_phase=no_phase, max_depth=most))
     assert n_foreign.tolist() == [n - len(stay) for n, stay in zip(n_others, stays, strict=True)]
     for pile, first, stay, deep in zip(piles, look.firsts, stays, n_deep, strict=False):
         depth = np.zeros(800 // BIN, int)

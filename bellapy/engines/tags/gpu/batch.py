@@ -313,7 +313,7 @@ class _Batch:
         def differences() -> Differences:
             return Differences(*(column.astype(np.int64) for column in self._compare()[1:]))
 
-        look = Look(self._firsts, np.diff(self._offsets), self._starts, self._sizes, self._against, differences)
+        look = Look(self._firsts, np.diff(self._offsets), self._starts, self._sizes, self._foreign, differences)
         kept, *self._left_out = self._rule.choose(look)
         self._keep(kept)
 
@@ -322,10 +322,10 @@ class _Batch:
         self._sizes = np.where(kept, self._sizes, 0)
         self._rows = self._rows._replace(ends=self._send("ends of kept", self._begins + self._sizes))
 
-    def _against(self, kept: np.ndarray) -> np.ndarray:
-        """How many telling columns are against each of these rows."""
+    def _foreign(self, kept: np.ndarray) -> np.ndarray:
+        """Which of these rows are of another copy."""
         self._keep(kept)
-        return self._compare()[0]
+        return self._compare()[0] != 0
 
     def _compare(self) -> np.ndarray:
         """What `compare_rows` finds, a line for each of its columns."""
@@ -336,7 +336,7 @@ class _Batch:
         telling = (self._templates.offsets, counts, own, self._rule.telling, first, second)
         self._launch(columns_kernels.choose_telling, self._n, 1, *telling)
         seen = self._room("compared", n_rows, np.int32, 5)
-        self._by_row(columns_kernels.compare_rows, self._rows, self._templates, own, first, second, seen)
+        self._by_row(columns_kernels.compare_rows, self._rows, self._templates, own, first, second, self._rule.telling, seen)
         return np.ascontiguousarray(self._fetch("compared", seen)[:n_rows].T)
 
     def _judge(self) -> _Step:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import cuda
 
-from bellapy.engines.tags.columns import LETTERS, choose_columns
+from bellapy.engines.tags.columns import LETTERS, choose_columns, is_foreign
 from bellapy.engines.tags.graph import Consensus
 from bellapy.engines.tags.judge import N_SEEN, decide, see_template
 from bellapy.engines.tags.symbols import GAP, INSERTED, UNKNOWN_BASE
@@ -44,17 +44,17 @@ def choose_telling(offsets, counts, own, telling, first, second):
     choose_columns(counts[at * LETTERS : end * LETTERS], own[at:end], telling, first[at:end], second[at:end])
 
 
-def compare_rows(rows, templates, own, first, second, found):
+def compare_rows(rows, templates, own, first, second, telling, found):
     """Fill in how rows differ from their templates.
 
-    own, first, second : of the columns, see `tell_apart`.
-    found : (n_rows, 5) int32, overwritten: how many telling columns are against a row, and its `Differences`.
+    own, first, second : of the columns, see `tell_apart`.  telling : Telling.
+    found : (n_rows, 5) int32, overwritten: whether a row is of another copy, and its `Differences`.
     """
     i = cuda.grid(1)
     if i >= rows.begins.shape[0]:
         return
     column = templates.offsets[rows.owners[i]] + rows.starts[i]
-    against = columns = matches = gaps = inserted = 0
+    n_for = n_against = columns = matches = gaps = inserted = 0
     for k in range(rows.begins[i], rows.ends[i]):
         symbol = rows.symbols[k]
         if symbol < INSERTED:
@@ -63,11 +63,13 @@ def compare_rows(rows, templates, own, first, second, found):
             matches += code < GAP and symbol == code
             gaps += symbol == GAP
             if one >= 0 and (symbol == one or symbol == other) and (mine == one or mine == other):
-                against += 1 if symbol != mine else -1
+                n_for += symbol == mine
+                n_against += symbol != mine
             column += 1
         else:
             inserted += 1
-    found[i, 0], found[i, 1], found[i, 2], found[i, 3], found[i, 4] = against, columns, matches, gaps, inserted
+    found[i, 0] = is_foreign(n_for, n_against, telling)
+    found[i, 1], found[i, 2], found[i, 3], found[i, 4] = columns, matches, gaps, inserted
 
 
 def see_rows(rows, offsets, seen):

@@ -68,7 +68,7 @@ class OnGpus:
         return corrected
 
     def _correct(self, piles: Piles, given: Given) -> Iterator[tuple[Corrected, Changes]]:
-        how, choose = self.how, partial(choose_reads, telling=self.how.telling, params=self.params)
+        how, choose = self.how, partial(choose_reads, params=self.params)
         rule = Rule(how.terms, how.odds, how.rounds, JUDGED, self.params.min_support, how.telling, choose)
         for found, n_reads in zip(piles.correct(given, rule), given.members.tolist(), strict=True):
             codes, raw, begins, changes, n_symbols, n_foreign, n_deep = found
