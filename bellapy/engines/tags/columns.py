@@ -13,6 +13,7 @@ from bellapy.engines.tags.symbols import GAP, INSERTED, UNKNOWN_BASE, Pile
 
 LETTERS = GAP + 1
 U = np.uint64
+SAME, NEAR, FAR = 0, 1, 2  # kinds of reads: of the template's copy; of another one that differs little, or much
 
 
 class Differences(NamedTuple):
@@ -35,7 +36,7 @@ class Look(NamedTuple):
     firsts : (n_piles + 1,) int64; reads firsts[p] .. firsts[p + 1] - 1 are those of pile p.
     n_columns : (n_piles,) int64, of the consensus.
     starts, sizes : (n,) int64, first column and number of symbols of each read.
-    foreign : gives what `tell_apart` gives, (n,) bool, of those reads that stay, a mask.
+    foreign : gives what `tell_apart` gives, (n,) integers, of those reads that stay, a mask.
     differences : gives what `compare` gives, of those at least that stayed when `foreign` was last asked for.
     """
 
@@ -131,10 +132,12 @@ def choose_columns(counts, shown, telling, first, second):
 
 
 @njit_inner
-def is_foreign(n_for, n_against, telling):
-    """Whether a read is of another copy than the template, by the telling columns in which it shows the same base or not."""
-    n_all = n_for + n_against
-    return n_against - n_for >= telling.against or n_against >= telling.many and n_against >= telling.many_share * n_all
+def find_kind(n_for, n_against, telling):
+    """The kind of a read by the telling columns in which it shows the same base as the template, or not."""
+    many = n_against >= telling.many
+    if n_against - n_for >= telling.against or many and n_against >= telling.many_share * (n_for + n_against):
+        return FAR if many else NEAR
+    return SAME
 
 
 @njit_inner
@@ -175,7 +178,7 @@ def _tell_apart(pile, kept, telling, counts, first, second, own, foreign, next_t
                 n_against += symbol != own[column]
             column += 1
             k += 1
-        foreign[i] = is_foreign(n_for, n_against, telling)
+        foreign[i] = find_kind(n_for, n_against, telling)
     return n
 
 
@@ -186,10 +189,10 @@ def tell_apart(pile: Pile, kept: np.ndarray, n_columns: int, telling: Telling) -
 
     Returns
     -------
-    foreign : (n,) bool, whether each read shows the other base than the template in so many of these.
+    foreign : (n,) uint8, SAME, or NEAR or FAR if a read shows another base than the template in some, or many, of them.
     n : how many these are.
     """
-    counts, foreign = np.zeros(n_columns * LETTERS + 1, np.int32), np.zeros(len(pile), bool)
+    counts, foreign = np.zeros(n_columns * LETTERS + 1, np.int32), np.zeros(len(pile), np.uint8)
     first, second = np.empty(n_columns, np.int8), np.empty(n_columns, np.int8)
     own = np.full(n_columns, UNKNOWN_BASE, np.uint8)  # what the template shows
     n = _tell_apart(pile, kept, telling, counts, first, second, own, foreign, np.empty(n_columns + 1, np.int32))

@@ -9,7 +9,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit_entry
 from bellapy.engines.tags.changes import Changes, Corrections, count_changes
-from bellapy.engines.tags.columns import Differences, Look, Telling, compare, tell_apart
+from bellapy.engines.tags.columns import FAR, SAME, Differences, Look, Telling, compare, tell_apart
 from bellapy.engines.tags.graph import Consensus, Terms, find_consensus
 from bellapy.engines.tags.judge import Odds, judge
 from bellapy.engines.tags.lengths import judge_lengths
@@ -19,7 +19,7 @@ from bellapy.engines.tags.symbols import Pile
 from bellapy.jobs.correct.members import choose_depth, deepest
 from bellapy.params.correct import CorrectParams
 
-LOOKS = 4  # at the columns of a pile: copies that differ little are seen when those that differ much are gone
+LOOKS = 4  # at what is left of a pile, at most
 LEFT = 4  # reads that phasing leaves at least
 JUDGED = 2  # times; what is put in or taken out changes what is seen beside it
 
@@ -144,30 +144,37 @@ def look_at(pile: Pile, consensus: Consensus, telling: Telling) -> Look:
 
 
 @njit_entry
-def _leave_out(firsts, foreign, kept, n_foreign):
-    """Leave out the reads of each pile that are of another copy; see `choose_reads`.  Returns their number."""
-    n_left_out = 0
+def _leave_out(firsts, foreign, again, kept, n_foreign):
+    """Leave out the reads of each pile that are of another copy; see `choose_reads`.
+
+    again : (n_piles,) bool, whether a pile is looked at; then whether a read that differs much was left out.
+    """
     for p in range(len(firsts) - 1):
         first, end, n_others, n_own = firsts[p] + 1, firsts[p + 1], 0, 0
         for i in range(first, end):
             n_others += kept[i]
-            n_own += kept[i] and not foreign[i]
-        if n_own >= min(LEFT, n_others):
+            n_own += kept[i] and foreign[i] == SAME
+        looked_at, again[p] = again[p], False
+        if looked_at and n_own >= min(LEFT, n_others):
             for i in range(first, end):
-                kept[i] &= not foreign[i]
+                again[p] |= kept[i] and foreign[i] == FAR
+                kept[i] &= foreign[i] == SAME
             n_foreign[p] += n_others - n_own
-            n_left_out += n_others - n_own
-    return n_left_out
 
 
 def choose_reads(look: Look, params: CorrectParams) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mask of the reads that stay in piles, and how many of each are left out by phasing and by depth, (n_piles,) each."""
+    """Mask of the reads that stay in piles, and how many of each are left out by phasing and by depth, (n_piles,) each.
+
+    Where reads that differ much are left out, the others are looked at again: copies that differ little are seen then.
+    """
     kept, n_piles = look.sizes > 0, len(look.n_columns)
     kept[look.firsts[:-1]] = True  # templates
     n_foreign, n_deep = np.zeros(n_piles, np.int64), np.zeros(n_piles, np.int64)
-    for _ in range(0 if params.no_phase else LOOKS):
-        if not _leave_out(look.firsts, look.foreign(kept), kept, n_foreign):
+    again = np.full(n_piles, not params.no_phase)
+    for _ in range(LOOKS):
+        if not again.any():
             break
+        _leave_out(look.firsts, look.foreign(kept), again, kept, n_foreign)
     n_others = np.add.reduceat(kept, look.firsts[:-1], dtype=np.int64) - 1
     for pile in np.flatnonzero(n_others > params.max_depth).tolist():
         n_deep[pile] = _limit_depth(look, pile, params.max_depth, kept)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from piles import pack
 
 from bellapy.compute.gpu.devices import find_gpus
-from bellapy.engines.tags.columns import Look, Telling, compare, tell_apart
+from bellapy.engines.tags.columns import FAR, NEAR, Look, Telling, compare, tell_apart
 from bellapy.engines.tags.graph import Terms
 from bellapy.engines.tags.judge import LONGEST_RUN, MANY, RARER, find_odds
 from bellapy.engines.tags.symbols import Pile, Sources, make_pile
@@ -88,8 +88,8 @@ def make(rng: np.random.Generator, lengths: list[int], error: float) -> tuple[np
 
 def keep_same(look: Look) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     kept = look.sizes > 0
-    for _ in range(2):
-        kept &= ~look.foreign(kept)
+    for least in (FAR, NEAR):
+        kept &= look.foreign(kept) < least
         kept[look.firsts[:-1]] = True
     kept &= look.differences().identity > 0.3
     kept[look.firsts[:-1]] = True

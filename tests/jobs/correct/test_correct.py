@@ -17,7 +17,7 @@ from strategies import mutate, random_bases
 
 from bellapy.api import overlapping
 from bellapy.compute import memory
-from bellapy.engines.tags.columns import Differences, Look
+from bellapy.engines.tags.columns import FAR, NEAR, SAME, Differences, Look
 from bellapy.engines.tags.graph import Terms
 from bellapy.engines.tags.judge import find_odds, no_tally
 from bellapy.engines.tags.links import UNIT
@@ -255,18 +255,18 @@ def test_changes_of_a_read():
 
 
 @st.composite
-def looks(draw: st.DrawFn) -> tuple[Look, list[list[tuple[int, int, list[bool], int]]]]:
-    """Piles as `Look`; of each read its first column, number of symbols, whether it is foreign at each look, and matches."""
-    seen = st.lists(st.booleans(), min_size=LOOKS, max_size=LOOKS)
+def looks(draw: st.DrawFn) -> tuple[Look, list[list[tuple[int, int, list[int], int]]]]:
+    """Piles as `Look`; of each read its first column, number of symbols, its kind at each look, and matches."""
+    seen = st.lists(st.sampled_from([SAME, NEAR, FAR]), min_size=LOOKS, max_size=LOOKS)
     read = st.tuples(st.integers(0, 400), st.sampled_from([0, 90, 300]), seen, st.integers(0, 80))
     piles = draw(st.lists(st.lists(read, min_size=1, max_size=9), min_size=1, max_size=4))
-    piles = [[(0, 700, [False] * LOOKS, 700), *others] for _, *others in piles]
+    piles = [[(0, 700, [SAME] * LOOKS, 700), *others] for _, *others in piles]
     starts, sizes, foreign, matches = (np.array(column) for column in zip(*chain(*piles), strict=True))
     asked = iter(foreign.T)
     differences = Differences(np.maximum(1, sizes), matches, np.zeros_like(sizes), np.zeros_like(sizes))
     firsts, n_columns = np.cumsum([0, *map(len, piles)]), np.full(len(piles), 700)
 
-    return Look(firsts, n_columns, starts, sizes, lambda kept: next(asked) & kept, lambda: differences), piles
+    return Look(firsts, n_columns, starts, sizes, lambda kept: next(asked) * kept, lambda: differences), piles
 
 
 @given(looks(), st.booleans(), st.integers(1, 6))
@@ -274,13 +274,15 @@ def test_reads_of_other_copies_and_those_too_deep_are_left_out(given_looks, no_p
     look, piles = given_looks
     stays = [[i for i, (_, size, *_) in enumerate(pile) if i and size] for pile in piles]
     n_others = list(map(len, stays))
-    for turn in range(0 if no_phase else LOOKS):
-        before = stays.copy()
-        for p, pile in enumerate(piles):
-            own = [i for i in stays[p] if not pile[i][2][turn]]
-            stays[p] = stays[p] if len(own) < min(LEFT, len(stays[p])) else own
-        if stays == before:
-            break
+    again = set() if no_phase else set(range(len(piles)))
+    for turn in range(LOOKS):
+        for p in sorted(again):
+            kinds = {i: piles[p][i][2][turn] for i in stays[p]}
+            own = [i for i in stays[p] if kinds[i] == SAME]
+            enough = len(own) >= min(LEFT, len(stays[p]))
+            if not enough or FAR not in kinds.values():
+                again.remove(p)
+            stays[p] = own if enough else stays[p]
     kept, n_foreign, n_deep = choose_reads(look, CorrectParams(no_phase=no_phase, max_depth=most))
     assert n_foreign.tolist() == [n - len(stay) for n, stay in zip(n_others, stays, strict=True)]
     for pile, first, stay, deep in zip(piles, look.firsts, stays, n_deep, strict=False):

@@ -323,9 +323,9 @@ class _Batch:
         self._rows = self._rows._replace(ends=self._send("ends of kept", self._begins + self._sizes))
 
     def _foreign(self, kept: np.ndarray) -> np.ndarray:
-        """Which of these rows are of another copy."""
+        """Which of these rows are of other copies."""
         self._keep(kept)
-        return self._compare()[0] != 0
+        return self._compare()[0]
 
     def _compare(self) -> np.ndarray:
         """What `compare_rows` finds, a line for each of its columns."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import cuda
 
-from bellapy.engines.tags.columns import LETTERS, choose_columns, is_foreign
+from bellapy.engines.tags.columns import LETTERS, choose_columns, find_kind
 from bellapy.engines.tags.graph import Consensus
 from bellapy.engines.tags.judge import N_SEEN, decide, see_template
 from bellapy.engines.tags.symbols import GAP, INSERTED, UNKNOWN_BASE
@@ -48,7 +48,7 @@ def compare_rows(rows, templates, own, first, second, telling, found):
     """Fill in how rows differ from their templates.
 
     own, first, second : of the columns, see `tell_apart`.  telling : Telling.
-    found : (n_rows, 5) int32, overwritten: whether a row is of another copy, and its `Differences`.
+    found : (n_rows, 5) int32, overwritten: the kind of a row, see `tell_apart`, and its `Differences`.
     """
     i = cuda.grid(1)
     if i >= rows.begins.shape[0]:
@@ -68,7 +68,7 @@ def compare_rows(rows, templates, own, first, second, telling, found):
             column += 1
         else:
             inserted += 1
-    found[i, 0] = is_foreign(n_for, n_against, telling)
+    found[i, 0] = find_kind(n_for, n_against, telling)
     found[i, 1], found[i, 2], found[i, 3], found[i, 4] = columns, matches, gaps, inserted
 
 
