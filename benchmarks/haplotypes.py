@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Reads of two haplotypes, assembled as one and as two: `bellapy assemble`, and hifiasm if it is on the PATH.
 
-    python benchmarks/haplotypes.py [-o RESULT.json]
+    python benchmarks/haplotypes.py [--genome GENOME.fa] [--apart 0.001] [-o RESULT.json]
 
-Genomes of random bases.  The haplotypes differ by substitutions, a fifth as many insertions and deletions, everywhere alike
-or in blocks of 5 to 60 kb with none to three times as many.  The table has the number of contigs, their bases, and three
-shares: of the 31-mers that only one haplotype has, those that the contigs have; of these in each contig, those of the lesser
-haplotype, in the mean: what is joined wrongly; and of all 31-mers of the contigs, those that neither haplotype has.
+Genomes of random bases, or one that is given.  The haplotypes differ by substitutions, a fifth as many insertions and
+deletions, everywhere alike or in blocks of 5 to 60 kb with none to three times as many.  The table has the number of
+contigs, their bases, and three shares: of the 31-mers that only one haplotype has, those that the contigs have; of these in
+each contig, those of the lesser haplotype, in the mean: what is joined wrongly; and of all 31-mers of the contigs, those
+that neither haplotype has.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ def differing(rng: np.random.Generator, codes: np.ndarray, apart: float) -> np.n
     return np.repeat(changed, np.where(kind < 5 / 6, 1, np.where(kind < 11 / 12, 0, np.where(kind < 1, 2, 1))))
 
 
-def haplotypes_of(rng: np.random.Generator, apart: float, even: bool) -> tuple[np.ndarray, np.ndarray]:
-    one, blocks, at = rng.integers(0, 4, BASES).astype(np.uint8), [], 0
-    while at < BASES:
-        size = BASES if even else int(rng.integers(5000, 60_000))
+def haplotypes_of(rng: np.random.Generator, one: np.ndarray, apart: float, even: bool) -> tuple[np.ndarray, np.ndarray]:
+    blocks, at = [], 0
+    while at < len(one):
+        size = len(one) if even else int(rng.integers(5000, 60_000))
         blocks.append(differing(rng, one[at : at + size], apart * (1 if even else rng.choice(BLOCKS))))
         at += size
     return one, np.concatenate(blocks)
@@ -90,11 +91,16 @@ def runs(folder: Path, reads: Path, error: float) -> Iterator[tuple[str, str, fl
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--genome", type=Path, help="FASTA of one haplotype, instead of random bases")
+    parser.add_argument("--apart", type=float, help="only sets of haplotypes that differ in this share of their bases")
     parser.add_argument("-o", "--output", help="write the results as JSON")
     options, rows = parser.parse_args(), []
     for apart, even, error, mean in SETS:
+        if options.apart not in (None, apart):
+            continue
         rng = np.random.default_rng(1)
-        haplotypes = haplotypes_of(rng, apart, even)
+        one = np.concatenate(contigs_of(options.genome)) if options.genome else rng.integers(0, 4, BASES).astype(np.uint8)
+        haplotypes = haplotypes_of(rng, one, apart, even)
         reads = [bases for one in haplotypes for bases, *_ in make_reads(rng, one, error, mean, DEPTH // 2)]
         with tempfile.TemporaryDirectory() as name:
             path = write(Path(name) / "reads.fa", [reads[i] for i in rng.permutation(len(reads)).tolist()])
