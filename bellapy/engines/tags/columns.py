@@ -36,15 +36,15 @@ class Look(NamedTuple):
     firsts : (n_piles + 1,) int64; reads firsts[p] .. firsts[p + 1] - 1 are those of pile p.
     n_columns : (n_piles,) int64, of the consensus.
     starts, sizes : (n,) int64, first column and number of symbols of each read.
-    foreign : gives what `tell_apart` gives, (n,) integers, of those reads that stay, a mask.
-    differences : gives what `compare` gives, of those at least that stayed when `foreign` was last asked for.
+    kinds : gives what `tell_apart` gives, (n,) integers, of those reads that stay, a mask.
+    differences : gives what `compare` gives, of those at least that stayed when `kinds` was last asked for.
     """
 
     firsts: np.ndarray
     n_columns: np.ndarray
     starts: np.ndarray
     sizes: np.ndarray
-    foreign: Callable[[np.ndarray], np.ndarray]
+    kinds: Callable[[np.ndarray], np.ndarray]
     differences: Callable[[], Differences]
 
 
@@ -93,8 +93,8 @@ class Telling(NamedTuple):
 
     own, own_share : the same where the template shows that base, too.
     against : a read is of another copy if so many more columns are against it than for it.
-    many, many_share : or if so many are against it, and such a share of all: of several copies, as far from each other, most
-        columns that tell two of the others apart are for it.
+    many, many_share : or if so many are against it, and such a share of all.  Of several copies, equally far from each
+        other, columns in which a third one differs are for every read.
     """
 
     reads: int
@@ -160,7 +160,7 @@ def _note_shown(pile, shown):
 
 
 @njit_entry
-def _tell_apart(pile, kept, telling, counts, first, second, own, foreign, next_told):
+def _tell_apart(pile, kept, telling, counts, first, second, own, kinds, next_told):
     _letters(pile, kept, counts)
     _note_shown(pile, own)
     n = choose_columns(counts, own, telling, first, second)
@@ -178,7 +178,7 @@ def _tell_apart(pile, kept, telling, counts, first, second, own, foreign, next_t
                 n_against += symbol != own[column]
             column += 1
             k += 1
-        foreign[i] = find_kind(n_for, n_against, telling)
+        kinds[i] = find_kind(n_for, n_against, telling)
     return n
 
 
@@ -189,14 +189,14 @@ def tell_apart(pile: Pile, kept: np.ndarray, n_columns: int, telling: Telling) -
 
     Returns
     -------
-    foreign : (n,) uint8, SAME, or NEAR or FAR if a read shows another base than the template in some, or many, of them.
+    kinds : (n,) uint8, SAME, or NEAR or FAR if a read shows another base than the template in some, or many, of them.
     n : how many these are.
     """
-    counts, foreign = np.zeros(n_columns * LETTERS + 1, np.int32), np.zeros(len(pile), np.uint8)
+    counts, kinds = np.zeros(n_columns * LETTERS + 1, np.int32), np.zeros(len(pile), np.uint8)
     first, second = np.empty(n_columns, np.int8), np.empty(n_columns, np.int8)
     own = np.full(n_columns, UNKNOWN_BASE, np.uint8)  # what the template shows
-    n = _tell_apart(pile, kept, telling, counts, first, second, own, foreign, np.empty(n_columns + 1, np.int32))
-    return foreign, n
+    n = _tell_apart(pile, kept, telling, counts, first, second, own, kinds, np.empty(n_columns + 1, np.int32))
+    return kinds, n
 
 
 @njit_entry

@@ -137,14 +137,14 @@ def look_at(pile: Pile, consensus: Consensus, telling: Telling) -> Look:
     n = len(consensus.codes)
     firsts, sizes = np.array([0, len(pile)]), np.diff(pile.offsets)
 
-    def foreign(kept: np.ndarray) -> np.ndarray:
+    def kinds(kept: np.ndarray) -> np.ndarray:
         return tell_apart(pile, kept, n, telling)[0]
 
-    return Look(firsts, np.array([n]), pile.starts, sizes, foreign, lambda: compare(pile, consensus.codes))
+    return Look(firsts, np.array([n]), pile.starts, sizes, kinds, lambda: compare(pile, consensus.codes))
 
 
 @njit_entry
-def _leave_out(firsts, foreign, again, kept, n_foreign):
+def _leave_out(firsts, kinds, again, kept, n_foreign):
     """Leave out the reads of each pile that are of another copy; see `choose_reads`.
 
     again : (n_piles,) bool, whether a pile is looked at; then whether a read that differs much was left out.
@@ -153,12 +153,12 @@ def _leave_out(firsts, foreign, again, kept, n_foreign):
         first, end, n_others, n_own = firsts[p] + 1, firsts[p + 1], 0, 0
         for i in range(first, end):
             n_others += kept[i]
-            n_own += kept[i] and foreign[i] == SAME
+            n_own += kept[i] and kinds[i] == SAME
         looked_at, again[p] = again[p], False
         if looked_at and n_own >= min(LEFT, n_others):
             for i in range(first, end):
-                again[p] |= kept[i] and foreign[i] == FAR
-                kept[i] &= foreign[i] == SAME
+                again[p] |= kept[i] and kinds[i] == FAR
+                kept[i] &= kinds[i] == SAME
             n_foreign[p] += n_others - n_own
 
 
@@ -174,7 +174,7 @@ def choose_reads(look: Look, params: CorrectParams) -> tuple[np.ndarray, np.ndar
     for _ in range(LOOKS):
         if not again.any():
             break
-        _leave_out(look.firsts, look.foreign(kept), again, kept, n_foreign)
+        _leave_out(look.firsts, look.kinds(kept), again, kept, n_foreign)
     n_others = np.add.reduceat(kept, look.firsts[:-1], dtype=np.int64) - 1
     for pile in np.flatnonzero(n_others > params.max_depth).tolist():
         n_deep[pile] = _limit_depth(look, pile, params.max_depth, kept)

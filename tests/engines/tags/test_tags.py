@@ -220,12 +220,12 @@ def test_reads_of_another_copy_are_told_by_the_columns_that_two_bases_share():
         other[column] = 2
     noisy = own.copy()
     noisy[5] = 1  # one read alone tells nothing
-    foreign, n = told_apart([(0, own), *[(0, own)] * 5, (0, noisy), *[(0, other)] * 4])
+    kinds, n = told_apart([(0, own), *[(0, own)] * 5, (0, noisy), *[(0, other)] * 4])
     assert n == 3
-    assert foreign.tolist() == [SAME] * 7 + [NEAR] * 4
-    foreign, n = told_apart([(0, own), *[(0, own)] * 5, *[(0, other)] * 3])
+    assert kinds.tolist() == [SAME] * 7 + [NEAR] * 4
+    kinds, n = told_apart([(0, own), *[(0, own)] * 5, *[(0, other)] * 3])
     assert n == 0
-    assert not foreign.any()
+    assert not kinds.any()
 
 
 def test_of_a_rare_haplotype_fewer_reads_are_needed():
@@ -234,10 +234,10 @@ def test_of_a_rare_haplotype_fewer_reads_are_needed():
     for column in (3, 9, 15):
         other[column] = 2
     others = [*[(0, rare)] * 3, *[(0, other)] * 12]
-    foreign, n = told_apart([(0, rare), *others])
-    assert n == 3 and foreign.tolist() == [SAME] * 4 + [NEAR] * 12
-    foreign, n = told_apart([(0, other), *others])
-    assert n == 0 and not foreign.any()
+    kinds, n = told_apart([(0, rare), *others])
+    assert n == 3 and kinds.tolist() == [SAME] * 4 + [NEAR] * 12
+    kinds, n = told_apart([(0, other), *others])
+    assert n == 0 and not kinds.any()
 
 
 def test_haplotypes_are_seen_where_reads_of_other_copies_are_gone():
@@ -245,17 +245,17 @@ def test_haplotypes_are_seen_where_reads_of_other_copies_are_gone():
     for column in (43, 49, 55):
         other[column] = 1
     reads = [(0, own), *[(0, own)] * 5, *[(0, other)] * 5, *[(0, copy)] * 12]
-    foreign, n = told_apart(reads)
-    assert n == 43 and foreign.tolist() == [SAME] * 11 + [FAR] * 12
-    foreign, n = told_apart(reads, [one[1] != copy for one in reads])
-    assert n == 3 and foreign.tolist() == [SAME] * 6 + [NEAR] * 5 + [SAME] * 12
+    kinds, n = told_apart(reads)
+    assert n == 43 and kinds.tolist() == [SAME] * 11 + [FAR] * 12
+    kinds, n = told_apart(reads, [one[1] != copy for one in reads])
+    assert n == 3 and kinds.tolist() == [SAME] * 6 + [NEAR] * 5 + [SAME] * 12
 
 
 def test_of_four_copies_each_is_seen():
     """Of columns in which one copy differs from all others, as many are for a read of another copy as against it."""
     copies = [[2 if column // 20 == copy else 0 for column in range(80)] for copy in range(4)]
-    foreign, n = told_apart([(0, copies[c]) for c in (0, *[0, 1, 2, 3] * 6)])
-    assert n == 80 and foreign.tolist() == [SAME, *[SAME, FAR, FAR, FAR] * 6]
+    kinds, n = told_apart([(0, copies[c]) for c in (0, *[0, 1, 2, 3] * 6)])
+    assert n == 80 and kinds.tolist() == [SAME, *[SAME, FAR, FAR, FAR] * 6]
 
 
 def test_shares_of_reads_that_show_a_base():

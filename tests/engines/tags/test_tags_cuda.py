@@ -89,7 +89,7 @@ def make(rng: np.random.Generator, lengths: list[int], error: float) -> tuple[np
 def keep_same(look: Look) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     kept = look.sizes > 0
     for least in (FAR, NEAR):
-        kept &= look.foreign(kept) < least
+        kept &= look.kinds(kept) < least
         kept[look.firsts[:-1]] = True
     kept &= look.differences().identity > 0.3
     kept[look.firsts[:-1]] = True
@@ -105,10 +105,10 @@ def choose(reads, codes: list[int], rule: Rule) -> tuple[list[tuple[int, list[in
     pile, template = pack(reads), np.array(codes, np.uint8)
     firsts, sizes = np.array([0, len(pile)]), np.diff(pile.offsets)
 
-    def foreign(kept: np.ndarray) -> np.ndarray:
+    def kinds(kept: np.ndarray) -> np.ndarray:
         return tell_apart(pile, kept, len(codes), rule.telling)[0]
 
-    look = Look(firsts, np.array([len(codes)]), pile.starts, sizes, foreign, lambda: compare(pile, template))
+    look = Look(firsts, np.array([len(codes)]), pile.starts, sizes, kinds, lambda: compare(pile, template))
     kept, *left_out = rule.choose(look)
     return [read for read, stays in zip(reads, kept, strict=True) if stays], *(int(count[0]) for count in left_out)
 

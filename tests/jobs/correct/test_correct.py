@@ -261,8 +261,8 @@ def looks(draw: st.DrawFn) -> tuple[Look, list[list[tuple[int, int, list[int], i
     read = st.tuples(st.integers(0, 400), st.sampled_from([0, 90, 300]), seen, st.integers(0, 80))
     piles = draw(st.lists(st.lists(read, min_size=1, max_size=9), min_size=1, max_size=4))
     piles = [[(0, 700, [SAME] * LOOKS, 700), *others] for _, *others in piles]
-    starts, sizes, foreign, matches = (np.array(column) for column in zip(*chain(*piles), strict=True))
-    asked = iter(foreign.T)
+    starts, sizes, kinds, matches = (np.array(column) for column in zip(*chain(*piles), strict=True))
+    asked = iter(kinds.T)
     differences = Differences(np.maximum(1, sizes), matches, np.zeros_like(sizes), np.zeros_like(sizes))
     firsts, n_columns = np.cumsum([0, *map(len, piles)]), np.full(len(piles), 700)
 

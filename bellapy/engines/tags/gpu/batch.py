@@ -313,7 +313,7 @@ class _Batch:
         def differences() -> Differences:
             return Differences(*(column.astype(np.int64) for column in self._compare()[1:]))
 
-        look = Look(self._firsts, np.diff(self._offsets), self._starts, self._sizes, self._foreign, differences)
+        look = Look(self._firsts, np.diff(self._offsets), self._starts, self._sizes, self._kinds, differences)
         kept, *self._left_out = self._rule.choose(look)
         self._keep(kept)
 
@@ -322,10 +322,10 @@ class _Batch:
         self._sizes = np.where(kept, self._sizes, 0)
         self._rows = self._rows._replace(ends=self._send("ends of kept", self._begins + self._sizes))
 
-    def _foreign(self, kept: np.ndarray) -> np.ndarray:
-        """Which of these rows are of other copies."""
+    def _kinds(self, kept: np.ndarray) -> np.ndarray:
+        """The kinds of these rows."""
         self._keep(kept)
-        return self._compare()[0]
+        return self._compare()[0].astype(np.uint8)
 
     def _compare(self) -> np.ndarray:
         """What `compare_rows` finds, a line for each of its columns."""
