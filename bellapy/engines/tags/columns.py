@@ -189,8 +189,8 @@ def tell_apart(pile: Pile, kept: np.ndarray, n_columns: int, telling: Telling) -
 
     Returns
     -------
-    kinds : (n,) uint8, SAME, or NEAR or FAR if a read shows another base than the template in some, or many, of them.
-    n : how many these are.
+    kinds : (n,) uint8, SAME; NEAR or FAR if a read shows the other base than the template in some, or many, such columns.
+    n : number of such columns.
     """
     counts, kinds = np.zeros(n_columns * LETTERS + 1, np.int32), np.zeros(len(pile), np.uint8)
     first, second = np.empty(n_columns, np.int8), np.empty(n_columns, np.int8)

@@ -150,12 +150,14 @@ def _leave_out(firsts, kinds, again, kept, n_foreign):
     again : (n_piles,) bool, whether a pile is looked at; then whether a read that differs much was left out.
     """
     for p in range(len(firsts) - 1):
+        if not again[p]:
+            continue
+        again[p] = False
         first, end, n_others, n_own = firsts[p] + 1, firsts[p + 1], 0, 0
         for i in range(first, end):
             n_others += kept[i]
             n_own += kept[i] and kinds[i] == SAME
-        looked_at, again[p] = again[p], False
-        if looked_at and n_own >= min(LEFT, n_others):
+        if n_own >= min(LEFT, n_others):
             for i in range(first, end):
                 again[p] |= kept[i] and kinds[i] == FAR
                 kept[i] &= kinds[i] == SAME

@@ -309,11 +309,20 @@ class _Batch:
 
     def _choose(self) -> None:
         """Leave out rows of other copies, and those that are too many."""
+        compared = None
+
+        def kinds(kept: np.ndarray) -> np.ndarray:
+            nonlocal compared
+            self._keep(kept)
+            compared = self._compare()
+            return compared[0].astype(np.uint8)
 
         def differences() -> Differences:
-            return Differences(*(column.astype(np.int64) for column in self._compare()[1:]))
+            nonlocal compared
+            compared = self._compare() if compared is None else compared
+            return Differences(*(column.astype(np.int64) for column in compared[1:]))
 
-        look = Look(self._firsts, np.diff(self._offsets), self._starts, self._sizes, self._kinds, differences)
+        look = Look(self._firsts, np.diff(self._offsets), self._starts, self._sizes, kinds, differences)
         kept, *self._left_out = self._rule.choose(look)
         self._keep(kept)
 
@@ -321,11 +330,6 @@ class _Batch:
         """Leave out all rows but these."""
         self._sizes = np.where(kept, self._sizes, 0)
         self._rows = self._rows._replace(ends=self._send("ends of kept", self._begins + self._sizes))
-
-    def _kinds(self, kept: np.ndarray) -> np.ndarray:
-        """The kinds of these rows."""
-        self._keep(kept)
-        return self._compare()[0].astype(np.uint8)
 
     def _compare(self) -> np.ndarray:
         """What `compare_rows` finds, a line for each of its columns."""
