@@ -70,8 +70,8 @@ class Sources(NamedTuple):
     as_query: np.ndarray
     backwards: np.ndarray
 
-    def part(self, some: slice) -> Sources:
-        """Those of some reads."""
+    def part(self, some: slice | np.ndarray) -> Sources:
+        """Those of some reads; a mask of them, or their rows."""
         return Sources(*(column[some] for column in self))
 
 

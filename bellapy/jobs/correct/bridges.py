@@ -43,6 +43,10 @@ class Beside(NamedTuple):
     sources: Sources
     runs: np.ndarray
 
+    def only(self, some: np.ndarray) -> Beside:
+        """Some of them; some : a mask."""
+        return Beside(self.neighbours.only(some), self.sources.part(some), self.runs)
+
 
 class _Own(local):
     """What every thread has for itself."""

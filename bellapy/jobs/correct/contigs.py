@@ -165,7 +165,7 @@ def polish_piles(piles: Piles, params: CorrectParams, threads: int) -> Iterator[
     """Every contig corrected, and its windows as they were corrected."""
     windows = piles.windows
     some = sample(windows.high - windows.low)
-    learnt = learn_from(piles.codes, piles.pile, some, params.min_support, threads, with_lengths=True)
+    learnt = learn_from(piles.codes, piles.pile, some, params, threads, with_lengths=True)
     how = How(
         learnt.terms, learnt.odds, params.rounds or learnt.rounds, learnt.share or HALF, learnt.telling,
         lengths=learnt.lengths,
@@ -174,8 +174,9 @@ def polish_piles(piles: Piles, params: CorrectParams, threads: int) -> Iterator[
 
     def correct(window: int) -> Corrected:
         codes, (beside, ends) = piles.codes(window), piles.beside(window)
-        found = correct_template(codes, piles.pile(window, beside), how, params)
-        return bridges.cross_together(found, _bad_stretches(codes, beside, ends, bridges.rule), beside)
+        found, own, _ = correct_template(codes, piles.pile(window, beside), how, params)
+        beside = beside.only(own)
+        return bridges.cross_together(found, _bad_stretches(codes, beside, ends[own], bridges.rule), beside)
 
     corrected = map_in_order(correct, range(len(windows.low)), threads)
     for contig, codes in enumerate(piles.contigs):

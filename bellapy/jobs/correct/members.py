@@ -154,6 +154,10 @@ class Neighbours(NamedTuple):
     reads: np.ndarray
     codes: np.ndarray
 
+    def only(self, some: np.ndarray) -> Neighbours:
+        """Some of them; some : a mask."""
+        return Neighbours(self.firsts[some], self.lasts[some], self.flips[some], self.reads[some], self.codes)
+
     def text(self, row: int, first: int, last: int) -> tuple[np.ndarray, int]:
         """The part of a read between two indices, as far as it reaches, and the index where it begins."""
         first, last = max(first, int(self.firsts[row])), min(last, int(self.lasts[row]))

@@ -29,7 +29,7 @@ from bellapy.jobs.correct.members import (
 )
 from bellapy.jobs.correct.qualities import Half, Qualities, compare_halves
 from bellapy.jobs.correct.report import DEEP, FOREIGN, CorrectStage, Details, LearnStage, PilesStage
-from bellapy.jobs.correct.template import Corrected, How, changes_of, correct_template, uncorrected
+from bellapy.jobs.correct.template import Corrected, How, Solved, changes_of, correct_template, uncorrected
 from bellapy.jobs.correct.terms import HALF, Learnt, learn_from, sample
 from bellapy.params.correct import CorrectParams
 from bellapy.records import Overlaps, ReadSet
@@ -127,7 +127,7 @@ def correct_reads(
 def _learn(job: Job, members: Members) -> Learnt:
     """What some reads tell."""
     pile = _piles(job, members, job.samples)
-    return learn_from(job.codes, pile, job.samples, job.params.min_support, job.resources.threads)
+    return learn_from(job.codes, pile, job.samples, job.params, job.resources.threads)
 
 
 def _learn_qualities(job: Job, members: Members, how: How, raw_errors: float) -> Qualities:
@@ -138,7 +138,7 @@ def _learn_qualities(job: Job, members: Members, how: How, raw_errors: float) ->
         codes, pile = job.codes(read), pile_of(read)
         place = np.arange(len(pile))
         some = pile, pile.take(place % 2 == 0), pile.take((place % 2 == 1) | (place == 0))
-        return compare_halves(codes, *(correct_template(codes, part, how, job.params) for part in some))
+        return compare_halves(codes, *(correct_template(codes, part, how, job.params).found for part in some))
 
     return Qualities(list(map_in_order(look, job.samples, job.resources.threads)), raw_errors)
 
@@ -159,35 +159,43 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
     both_ways = job.reads.both_ways
     charts = CorrectCharts() if report.wants_charts else None
     traced: TracedPiles
-    given: list[Done | None]
+    given: list[Solved | None]
 
     def correct_some(span: tuple[int, int]) -> list[Done]:
         """Templates of the range.  What takes Python longer than a GPU takes for a read is done for all of them at once."""
-        some = slice(*span)
-        offsets, reads = traced.offsets[span[0] : span[1] + 1], traced.templates[some]
+        some = [solved or correct_one(i) for i, solved in zip(range(*span), given[slice(*span)], strict=True)]
+        own = np.concatenate([solved.own for solved in some])
+        reads, sources = traced.templates[slice(*span)], traced.of(*span)
+        ends = traced.ends[slice(*traced.offsets[list(span)])]
+        offsets = np.concatenate(([0], np.cumsum([solved.own.sum() for solved in some])))
+        if not own.all():
+            sources, ends = sources.part(own), ends[own]
         bad = find_stretches(
-            both_ways, job.reads.starts[reads], job.reads.lengths[reads], both_ways, traced.of(*span), traced.runs,
-            traced.ends[offsets[0] : offsets[-1]], offsets - offsets[0], bridges.rule,
+            both_ways, job.reads.starts[reads], job.reads.lengths[reads], both_ways, sources, traced.runs, ends, offsets,
+            bridges.rule,
         )  # fmt: skip
         firsts = np.searchsorted(bad[:, 0], np.arange(len(reads) + 1)).tolist()
         return [
-            done if done and first == end else correct_one(i, done, bad[first:end, 1:])
-            for i, done, (first, end) in zip(range(*span), given[some], pairwise(firsts), strict=True)
+            cross(i, solved, bad[first:end, 1:])
+            for i, solved, (first, end) in zip(range(*span), some, pairwise(firsts), strict=True)
         ]
 
-    def correct_one(i: int, done: Done | None, stretches: np.ndarray) -> Done:
-        read, sources = int(traced.templates[i]), traced.of(i, i + 1)
-        codes = job.codes(read)
-        if done:
-            found, _ = done
-        elif len(sources.bases):
-            found = correct_template(codes, job.pile(read, sources, traced.runs), how, job.params)
-        else:
-            found = uncorrected(codes)
+    def correct_one(i: int) -> Solved:
+        codes, sources = job.codes(int(traced.templates[i])), traced.of(i, i + 1)
+        if not len(sources.bases):
+            return Solved(uncorrected(codes), np.ones(0, bool))
+        return correct_template(codes, job.pile(int(traced.templates[i]), sources, traced.runs), how, job.params)
+
+    def cross(i: int, solved: Solved, stretches: np.ndarray) -> Done:
+        """Bridge the bad stretches of a read, by the reads of its copy."""
+        read, found = int(traced.templates[i]), solved.found
         if len(stretches):
             near = find_neighbours(job.reads, job.overlaps, *members.of(read))
-            found = bridges.cross(found, stretches, Beside(near, sources, traced.runs))
-        return found, changes_of(codes, found)
+            beside = Beside(near, traced.of(i, i + 1), traced.runs).only(solved.own)
+            found = bridges.cross(found, stretches, beside)
+        elif solved.changes:
+            return found, solved.changes
+        return found, changes_of(job.codes(read), found)
 
     def templates_in(first: int, last: int) -> np.ndarray:
         return templates[slice(*np.searchsorted(templates, (first, last)))]
@@ -226,7 +234,7 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
 
 
 Done = tuple[Corrected, Changes]
-Prepared = tuple[TracedPiles, list[Done | None]]
+Prepared = tuple[TracedPiles, list[Solved | None]]
 
 
 class _Ranges:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from bellapy.compute.jit import njit_entry
 from bellapy.engines.tags.changes import Changes, Corrections, count_changes
-from bellapy.engines.tags.columns import FAR, SAME, Differences, Look, Telling, compare, tell_apart
+from bellapy.engines.tags.columns import FAR, SAME, Choice, Differences, Look, Telling, compare, tell_apart
 from bellapy.engines.tags.graph import Consensus, Terms, find_consensus
 from bellapy.engines.tags.judge import Odds, judge
 from bellapy.engines.tags.lengths import judge_lengths
@@ -82,7 +81,19 @@ def uncorrected(codes: np.ndarray) -> Corrected:
     )
 
 
-def correct_template(template: np.ndarray, pile: Pile, how: How, params: CorrectParams) -> Corrected:
+class Solved(NamedTuple):
+    """A read that is corrected but for its bad stretches.
+
+    own : (n_reads,) bool, which other reads of its pile are of its copy.
+    changes : what became of the read, if that is counted.
+    """
+
+    found: Corrected
+    own: np.ndarray
+    changes: Changes | None = None
+
+
+def correct_template(template: np.ndarray, pile: Pile, how: How, params: CorrectParams) -> Solved:
     """Correct a read.
 
     Parameters
@@ -90,35 +101,36 @@ def correct_template(template: np.ndarray, pile: Pile, how: How, params: Correct
     template : (n,) uint8 codes of the read.
     pile : of the read.
     """
-    n_reads, n_foreign, n_deep = len(pile) - 1, 0, 0
-
-    def choose(pile: Pile, found: Consensus) -> Pile:
-        nonlocal n_foreign, n_deep
-        kept, foreign, deep = choose_reads(look_at(pile, found, how.telling), params)
-        n_foreign, n_deep = int(foreign[0]), int(deep[0])
-        return pile.take(kept)
-
-    found = find_consensus(template, pile, how.terms, params.min_support, with_template=True)
-    pile, found, begins = refine(pile, found, how, params.min_support, choose)
-    support = (np.diff(pile.offsets)[1:].sum()) / max(1, len(template))
-    margins = how.margins(pile, found)
-    return Corrected(found.codes, found.raw, begins, n_reads, n_foreign, n_deep, float(support), margins=margins)
+    least = params.min_support
+    found = find_consensus(template, pile, how.terms, least, with_template=True)
+    placed = realign(pile, found)
+    choice = choose_reads(look_at(placed, found, how.telling), params)
+    if choice.anew[0]:
+        pile = pile.take(choice.kept)
+        found = find_consensus(template, pile, how.terms, least, with_template=True)
+        placed = realign(pile, found)
+    else:
+        placed = placed.take(choice.kept)
+    pile, found, begins = refine(placed, found, how, least, is_placed=True)
+    support = float(np.diff(pile.offsets)[1:].sum() / max(1, len(template)))
+    numbers = len(choice.own) - 1, int(choice.n_foreign[0]), int(choice.n_deep[0]), support
+    corrected = Corrected(found.codes, found.raw, begins, *numbers, margins=how.margins(pile, found))
+    return Solved(corrected, choice.own[1:])
 
 
 def refine(
-    pile: Pile, found: Consensus, how: How, least: int, choose: Callable[[Pile, Consensus], Pile] | None = None
+    pile: Pile, found: Consensus, how: How, least: int, *, is_placed: bool = False
 ) -> tuple[Pile, Consensus, np.ndarray]:  # fmt: skip
     """The pile on a consensus that it gave, the consensus of that, and so on; at last every base is judged.
 
-    least : reads that a place needs to be changed.  choose : the part of the pile that stays, once it is on the consensus.
+    least : reads that a place needs to be changed.  is_placed : whether the pile is on the consensus.
 
     Returns the last pile and consensus, and with which of its bases each base of the template begins.
     """
     begins, before = found.begins, None
     for turn in range(1, how.rounds + JUDGED):
-        pile = realign(pile, found, before)
-        if turn == 1 and choose:
-            pile = choose(pile, found)
+        if turn > 1 or not is_placed:
+            pile = realign(pile, found, before)
         before = found.codes
         if turn < how.rounds:
             found = find_consensus(before, pile, how.terms, least, with_template=False)
@@ -164,23 +176,25 @@ def _leave_out(firsts, kinds, again, kept, n_foreign):
             n_foreign[p] += n_others - n_own
 
 
-def choose_reads(look: Look, params: CorrectParams) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mask of the reads that stay in piles, and how many of each are left out by phasing and by depth, (n_piles,) each.
+def choose_reads(look: Look, params: CorrectParams) -> Choice:
+    """The reads that stay in piles.
 
     Where reads that differ much are left out, the others are looked at again: copies that differ little are seen then.
     """
     kept, n_piles = look.sizes > 0, len(look.n_columns)
     kept[look.firsts[:-1]] = True  # templates
+    there = kept.copy()
     n_foreign, n_deep = np.zeros(n_piles, np.int64), np.zeros(n_piles, np.int64)
     again = np.full(n_piles, not params.no_phase)
     for _ in range(LOOKS):
         if not again.any():
             break
         _leave_out(look.firsts, look.kinds(kept), again, kept, n_foreign)
+    own = kept | ~there
     n_others = np.add.reduceat(kept, look.firsts[:-1], dtype=np.int64) - 1
     for pile in np.flatnonzero(n_others > params.max_depth).tolist():
         n_deep[pile] = _limit_depth(look, pile, params.max_depth, kept)
-    return kept, n_foreign, n_deep
+    return Choice(own, kept, n_foreign, n_deep, np.diff(look.firsts) - 1)
 
 
 def _limit_depth(look: Look, pile: int, most: int, kept: np.ndarray) -> int:

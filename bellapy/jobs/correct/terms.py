@@ -15,12 +15,14 @@ import numpy as np
 
 from bellapy.compute.threads import map_in_order
 from bellapy.engines.tags.columns import Differences, Telling, compare, count_shares
-from bellapy.engines.tags.graph import Terms, find_consensus
+from bellapy.engines.tags.graph import Consensus, Terms, find_consensus
 from bellapy.engines.tags.judge import Odds, Tally, find_odds, tally
 from bellapy.engines.tags.lengths import find_weights, tally_lengths
 from bellapy.engines.tags.links import UNIT
 from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import Pile
+from bellapy.jobs.correct.template import choose_reads, look_at
+from bellapy.params.correct import CorrectParams
 
 SAMPLE_BASES = 400_000  # of templates that are corrected once to learn from
 N_BINS = 20  # of shares
@@ -122,24 +124,42 @@ def learn(seen: list[Seen]) -> Learnt:
 
 def learn_from(
     codes_of: Callable[[int], np.ndarray], pile_of: Callable[[int], Pile], templates: Sequence[int] | np.ndarray,
-    min_support: int, threads: int, *, with_lengths: bool = False,
+    params: CorrectParams, threads: int, *, with_lengths: bool = False,
 ) -> Learnt:  # fmt: skip
     """What some templates tell in a first round, done again with what it tells.
+
+    Reads of other copies count as errors at first.  So they are left out as far as what is learnt tells them apart, and
+    once more if others are told apart then.
 
     codes_of, pile_of : give the codes and the pile of a template.
     """
 
-    def look(template: int, with_lengths: bool = False) -> Seen:
-        pile = pile_of(template)
-        found = find_consensus(codes_of(template), pile, terms, min_support, with_template=True)
+    def look(template: int, before: Learnt | None = None) -> Seen:
+        pile, terms = pile_of(template), before.terms if before else Terms()
+        found = find_consensus(codes_of(template), pile, terms, params.min_support, with_template=True)
         pile = realign(pile, found)
+        if before:
+            pile, found = _of_its_copy(pile, found, before, params)
         shares = count_shares(pile, len(found.codes), LEAST_DEPTH, N_BINS)
-        lengths = tally_lengths(pile, found.codes) if with_lengths else None
+        lengths = tally_lengths(pile, found.codes) if with_lengths and before else None
         return Seen(compare(pile, found.codes), shares, tally(pile, found.codes, LEAST_DEPTH), lengths)
 
-    terms = Terms()
-    terms = learn(list(map_in_order(look, templates, threads))).terms
-    return learn(list(map_in_order(partial(look, with_lengths=with_lengths), templates, threads)))
+    learnt = learn(list(map_in_order(look, templates, threads)))
+    for _ in TELLING:
+        before, learnt = learnt, learn(list(map_in_order(partial(look, before=learnt), templates, threads)))
+        if learnt.telling == before.telling:
+            break
+    return learnt
+
+
+def _of_its_copy(pile: Pile, found: Consensus, learnt: Learnt, params: CorrectParams) -> tuple[Pile, Consensus]:
+    """The reads of the template's copy on the consensus that they give; as they were if all are."""
+    kept = choose_reads(look_at(pile, found, learnt.telling), params).kept
+    if kept.all():
+        return pile, found
+    pile = pile.take(kept)
+    again = find_consensus(found.codes, pile, learnt.terms, params.min_support, with_template=False)
+    return realign(pile, again, found.codes), again
 
 
 def sample(lengths: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from piles import pack
 
 from bellapy.compute.gpu.devices import find_gpus
-from bellapy.engines.tags.columns import FAR, NEAR, Look, Telling, compare, tell_apart
+from bellapy.engines.tags.columns import FAR, NEAR, Choice, Look, Telling, compare, tell_apart
 from bellapy.engines.tags.graph import Terms
 from bellapy.engines.tags.judge import LONGEST_RUN, MANY, RARER, find_odds
 from bellapy.engines.tags.symbols import Pile, Sources, make_pile
@@ -26,7 +26,7 @@ except DeviceError as error:
     pytest.skip(f"the GPU kernels do not run here: {error}", allow_module_level=True)
 
 from bellapy.engines.tags.gpu import batch as batch_cuda
-from bellapy.engines.tags.gpu.batch import Given, Rule
+from bellapy.engines.tags.gpu.records import Given, Rule
 
 pytestmark = pytest.mark.usefixtures("quick_threads")
 PAIR, QUERY, TARGET = 0, 1, 2
@@ -86,14 +86,17 @@ def make(rng: np.random.Generator, lengths: list[int], error: float) -> tuple[np
     )
 
 
-def keep_same(look: Look) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def keep_same(look: Look) -> Choice:
     kept = look.sizes > 0
     for least in (FAR, NEAR):
         kept &= look.kinds(kept) < least
         kept[look.firsts[:-1]] = True
+    own = kept.copy()
     kept &= look.differences().identity > 0.3
     kept[look.firsts[:-1]] = True
-    return kept, np.add.reduceat(kept, look.firsts[:-1], dtype=np.int64), np.diff(look.firsts) + look.n_columns
+    n_reads = np.diff(look.firsts) - 1
+    n_foreign = np.add.reduceat(~own, look.firsts[:-1], dtype=np.int64)
+    return Choice(own, kept, n_foreign, n_reads + look.n_columns, n_reads)
 
 
 def unpack(pile: Pile) -> list[tuple[int, list[int]]]:
@@ -101,16 +104,14 @@ def unpack(pile: Pile) -> list[tuple[int, list[int]]]:
     return list(zip(pile.starts.tolist(), parts, strict=True))
 
 
-def choose(reads, codes: list[int], rule: Rule) -> tuple[list[tuple[int, list[int]]], int, int]:
+def choose(reads, codes: list[int], rule: Rule) -> Choice:
     pile, template = pack(reads), np.array(codes, np.uint8)
     firsts, sizes = np.array([0, len(pile)]), np.diff(pile.offsets)
 
     def kinds(kept: np.ndarray) -> np.ndarray:
         return tell_apart(pile, kept, len(codes), rule.telling)[0]
 
-    look = Look(firsts, np.array([len(codes)]), pile.starts, sizes, kinds, lambda: compare(pile, template))
-    kept, *left_out = rule.choose(look)
-    return [read for read, stays in zip(reads, kept, strict=True) if stays], *(int(count[0]) for count in left_out)
+    return rule.choose(Look(firsts, np.array([len(codes)]), pile.starts, sizes, kinds, lambda: compare(pile, template)))
 
 
 def one_by_one(both_ways: np.ndarray, asked: Given, rule: Rule):
@@ -118,13 +119,20 @@ def one_by_one(both_ways: np.ndarray, asked: Given, rule: Rule):
     odds = tuple(column.tolist() for column in rule.odds)
     for t in range(len(asked.members)):
         one = asked.take(t, t + 1)
-        reads = unpack(make_pile(both_ways, one.codes, one.sources, one.runs))
+        raw_reads = reads = unpack(make_pile(both_ways, one.codes, one.sources, one.runs))
         codes, _, begins = naive.consensus(one.codes.tolist(), reads, *rule.terms, rule.least, True)
-        places, new = begins, None
+        new = None
         for turn in range(1, rule.rounds + rule.judged):
             reads = [naive.realign(start, symbols, codes, begins, new) for start, symbols in reads if symbols]
             if turn == 1:
-                reads, *left_out = choose(reads, codes, rule)
+                choice = choose(reads, codes, rule)
+                if choice.anew[0]:
+                    reads = [read for read, stays in zip(raw_reads, choice.kept, strict=True) if stays]
+                    codes, _, begins = naive.consensus(one.codes.tolist(), reads, *rule.terms, rule.least, True)
+                    reads = [naive.realign(start, symbols, codes, begins, None) for start, symbols in reads]
+                else:
+                    reads = [read for read, stays in zip(reads, choice.kept, strict=True) if stays]
+                places = begins
             before = codes
             if turn < rule.rounds:
                 codes, raw, begins = naive.consensus(before, reads, *rule.terms, rule.least, False)
@@ -132,14 +140,16 @@ def one_by_one(both_ways: np.ndarray, asked: Given, rule: Rule):
                 codes, raw, _, begins = naive.judge(before, reads, odds, rule.least, LONGEST_RUN, MANY, RARER)
             new = naive.new_columns(codes, begins, before)
             places = [begins[place] for place in places]
-        yield codes, raw, places, sum(len(symbols) for _, symbols in reads[1:]), *left_out
+        own, *left_out = choice.own[1:].tolist(), int(choice.n_foreign[0]), int(choice.n_deep[0])
+        yield codes, raw, places, sum(len(symbols) for _, symbols in reads[1:]), own, *left_out
 
 
 def check(both_ways: np.ndarray, asked: Given, rule: Rule) -> None:
     (piles, *_) = batch_cuda.make_piles(both_ways, Devices())
     found = list(piles.correct(asked, rule))
     for one, expected in zip(found, one_by_one(both_ways, asked, rule), strict=True):
-        assert (one.codes.tolist(), one.raw.tolist(), one.begins.tolist(), *one[4:]) == expected
+        letters = one.codes.tolist(), one.raw.tolist(), one.begins.tolist()
+        assert (*letters, one.n_symbols, one.own.tolist(), one.n_foreign, one.n_deep) == expected
 
 
 @settings(max_examples=6)

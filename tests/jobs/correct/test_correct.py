@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import chain
 from pathlib import Path
 
@@ -91,7 +92,7 @@ def test_the_last_consensus_is_judged(judged, left, monkeypatch):
     shown = [3] * 4 + [GAP] * 4 + [2] * 4  # as many paths lead over the base as past it; other bases speak against it
     pile = pack([(0, raw.tolist()), *((0, [*flank, symbol, *flank[::-1]]) for symbol in shown)])
     how = template.How(Terms(), find_odds([counts]), 2, 0.5, TELLING[-1])
-    found = template.correct_template(raw, pile, how, CorrectParams())
+    found = template.correct_template(raw, pile, how, CorrectParams()).found
     assert len(found.codes) == left
     assert found.begins[-1] == left
 
@@ -214,6 +215,21 @@ def test_haplotypes_stay_apart_in_repeats(tmp_path):
     assert of_other_haplotype(tmp_path, genome, 500, {"depth": 14, "mean": 5000, "error": 0.003}) < 0.05
 
 
+@pytest.mark.parametrize(("apart", "lacks", "depth"), [(0.02, 26, 45), (0.15, 0, 20)])
+def test_a_rare_copy_stays_as_it_is_beside_a_deep_one(tmp_path, genome, apart, lacks, depth):
+    """Neither the bases of a deep strain, or of a relative, nor what they lack is taken over."""
+    other = mutate(np.random.default_rng(21), genome, apart)
+    rare = sample_reads(5, genome=genome, depth=10, mean=2500, error=0.003)
+    deep = sample_reads(4, genome=other[:2000] + other[2000 + lacks :], depth=depth, mean=2500, error=0.003)
+    (tmp_path / "reads.fa").write_text(rare.fasta().replace(">", ">rare_") + deep.fasta())
+    outcome = run("correct", tmp_path / "reads.fa", "-t", 1)
+    (mismatches,) = re.findall(r"([0-9.]+) % mismatches", outcome.err)
+    assert float(mismatches) < 0.3, "reads of the other copy are no errors"
+    found = [(i, text) for i, (name, text) in enumerate(records(outcome.out)) if name.startswith("rare")]
+    assert len(found) == len(rare)
+    assert sum(edits(oriented(text, rare.strand[i]), genome[rare.start[i] : rare.end[i]]) for i, text in found) < 12
+
+
 def test_reads_without_overlaps_stay_as_they_are(tmp_path):
     rng = np.random.default_rng(2)
     text = "".join(f">r{i}\n{random_bases(rng, 1500)}\n" for i in range(3)) + ">n\nACGTNNACGT\n>empty\n\n"
@@ -283,7 +299,8 @@ def test_reads_of_other_copies_and_those_too_deep_are_left_out(given_looks, no_p
             if not enough or FAR not in kinds.values():
                 again.remove(p)
             stays[p] = own if enough else stays[p]
-    kept, n_foreign, n_deep = choose_reads(look, CorrectParams(no_phase=no_phase, max_depth=most))
+    own, kept, n_foreign, n_deep, n_reads = choose_reads(look, CorrectParams(no_phase=no_phase, max_depth=most))
+    assert n_reads.tolist() == [len(pile) - 1 for pile in piles]
     assert n_foreign.tolist() == [n - len(stay) for n, stay in zip(n_others, stays, strict=True)]
     for pile, first, stay, deep in zip(piles, look.firsts, stays, n_deep, strict=False):
         depth = np.zeros(800 // BIN, int)
@@ -298,6 +315,8 @@ def test_reads_of_other_copies_and_those_too_deep_are_left_out(given_looks, no_p
                     depth[its] += 1
                     left.append(i)
         assert np.flatnonzero(kept[first : first + len(pile)]).tolist() == [0, *sorted(left)]
+        nothing = [i for i, (_, size, *_) in enumerate(pile) if i and not size]
+        assert np.flatnonzero(own[first : first + len(pile)]).tolist() == [0, *sorted(stay + nothing)]
         assert deep == len(stay) - len(left)
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +18,13 @@ from bellapy.compute.gpu.ops import SIMULATED, WARP, driver, fill_bytes
 from bellapy.compute.gpu.pool import WORKERS, Device, Worker, is_out_of_memory, pool
 from bellapy.compute.gpu.transfers import fetched, sent
 from bellapy.compute.threads import even_ranges
-from bellapy.engines.tags.changes import Changes, Corrections, count_changes
-from bellapy.engines.tags.columns import LETTERS, Differences, Look, Telling
+from bellapy.engines.tags.changes import Corrections, count_changes
+from bellapy.engines.tags.columns import LETTERS, Choice, Differences, Look
 from bellapy.engines.tags.gpu import columns_kernels, rows_kernels
 from bellapy.engines.tags.gpu.graph_kernels import Cursors, Search, search_templates
+from bellapy.engines.tags.gpu.records import Found, Given, Rule
 from bellapy.engines.tags.gpu.rows_kernels import Room, Rows, Steps, Templates
-from bellapy.engines.tags.graph import SLOTS, Consensus, Terms
+from bellapy.engines.tags.graph import SLOTS, Consensus
 from bellapy.engines.tags.judge import N_SEEN, Odds
 from bellapy.engines.tags.links import WIDTH
 from bellapy.engines.tags.marks import WORD
@@ -36,72 +37,8 @@ RESIDENT = 448  # threads of a processor that realign
 CELLS = 1 << 15  # scores of such a thread; where a rectangle has more, the row is done again with room for all
 ALL_CELLS = MOST_ROWS * MOST_WIDTH
 AGAIN = 512  # rows that are done again at a time: so few that each has a warp to itself
-ROW_BYTES, TEMPLATE_BYTES = 20, 384  # of memory for each column of a pile's rows, and for each column of templates
 LETTER_ROOMS = "letters", "raw", "slots"  # of a consensus that kernels write
 SHARE = 2 * WORKERS  # of the free memory: how many times less a part takes
-
-
-class Given(NamedTuple):
-    """The piles of some templates.
-
-    codes : uint8, of the templates end to end.  offsets : (n + 1,) int64.
-    members : (n,) int64, reads beside each template.  sources : of all piles end to end, see `make_pile`.
-    runs : uint8, short runs.
-    """
-
-    codes: np.ndarray
-    offsets: np.ndarray
-    members: np.ndarray
-    sources: Sources
-    runs: np.ndarray
-
-    def take(self, begin: int, end: int) -> Given:
-        """Those of templates begin .. end - 1."""
-        first, last = int(self.members[:begin].sum()), int(self.members[:end].sum())
-        return Given(
-            self.codes[self.offsets[begin] : self.offsets[end]], self.offsets[begin : end + 1] - self.offsets[begin],
-            self.members[begin:end], self.sources.part(slice(first, last)), self.runs,
-        )  # fmt: skip
-
-    @property
-    def bytes(self) -> int:
-        """Memory of the device that they take, about."""
-        columns = int(self.sources.columns.sum())
-        return (columns + len(self.codes)) * ROW_BYTES + len(self.codes) * TEMPLATE_BYTES
-
-
-class Rule(NamedTuple):
-    """How consensus is found: as `find_consensus` and `judge` take it.
-
-    rounds : of consensus.  judged : times.  telling : which columns tell copies apart.
-    choose : mask of the rows that stay after the first round, (n_rows,) bool, and how many of each pile it leaves out by
-        phasing and by depth, (n_piles,) int64 each.
-    """
-
-    terms: Terms
-    odds: Odds
-    rounds: int
-    judged: int
-    least: int
-    telling: Telling
-    choose: Callable[[Look], tuple[np.ndarray, np.ndarray, np.ndarray]]
-
-
-class Found(NamedTuple):
-    """What was found of a template.
-
-    codes, raw : of the consensus, as `judge` gives it.  begins : (n_raw + 1,) int64, places of the raw read's bases on it.
-    changes : of the raw read.  n_symbols : of the reads beside it, in the end.
-    n_foreign, n_deep : reads left out by phasing, and by depth.
-    """
-
-    codes: np.ndarray
-    raw: np.ndarray
-    begins: np.ndarray
-    changes: Changes
-    n_symbols: int
-    n_foreign: int
-    n_deep: int
 
 
 class Piles:
@@ -129,7 +66,7 @@ class Piles:
         """All at a time; what does not fit in halves."""
         began, n = time.perf_counter(), len(given.members)
         try:
-            found = _Batch(self._worker, self._reads, given, rule).found()
+            found = self._all(given, rule)
             self._device.note(piles=n, pile_s=time.perf_counter() - began)
             return found
         except Exception as error:
@@ -138,6 +75,17 @@ class Piles:
         self._worker.stream.synchronize()
         self._worker.rooms.clear()
         return [*self._fit(given.take(0, n // 2), rule), *self._fit(given.take(n // 2, n), rule)]
+
+    def _all(self, given: Given, rule: Rule) -> list[Found]:
+        """All, and then those anew whose consensus was that of another copy, with the rows that stay."""
+        batch = _Batch(self._worker, self._reads, given, rule)
+        found, choice = batch.found(), batch.choice
+        if choice and choice.anew.any():
+            again = np.flatnonzero(choice.anew)
+            part = _Batch(self._worker, self._reads, given.only(again, choice.kept), rule._replace(choose=None))
+            for i, one in zip(again.tolist(), part.found(), strict=True):
+                found[i] = one._replace(own=found[i].own, n_foreign=found[i].n_foreign, n_deep=found[i].n_deep)
+        return found
 
 
 @dataclass
@@ -157,6 +105,7 @@ class _Batch:
         self._templates = Templates(self._send("raw codes", given.codes), self._send("raw offsets", given.offsets))
         self._raw = self._templates
         self._turn = 0
+        self.choice: Choice | None = None
         self._write(reads, given)
 
     def _room(self, name: str, n: int, dtype: np.typing.DTypeLike, *shape: int) -> Any:
@@ -215,7 +164,8 @@ class _Batch:
         for turn in range(1, rule.rounds + rule.judged):
             self._realign(step, turn == 1)
             if turn == 1:
-                self._choose()
+                if rule.choose:
+                    self._choose(rule.choose)
                 whole = self._copy("whole", step.begins)
             step = self._search(1) if turn < rule.rounds else self._judge()
             self._launch(
@@ -307,7 +257,7 @@ class _Batch:
         count = self._zeros("count", 1, np.int32)
         self._launch(rows_kernels.realign_rows, blocks, threads, order, count, self._rows, steps, room, cells, fresh)
 
-    def _choose(self) -> None:
+    def _choose(self, choose: Callable[[Look], Choice]) -> None:
         """Leave out rows of other copies, and those that are too many."""
         compared = None
 
@@ -323,8 +273,8 @@ class _Batch:
             return Differences(*(column.astype(np.int64) for column in compared[1:]))
 
         look = Look(self._firsts, np.diff(self._offsets), self._starts, self._sizes, kinds, differences)
-        kept, *self._left_out = self._rule.choose(look)
-        self._keep(kept)
+        self.choice = choose(look)
+        self._keep(self.choice.kept)
 
     def _keep(self, kept: np.ndarray) -> None:
         """Leave out all rows but these."""
@@ -370,7 +320,12 @@ class _Batch:
         begins, ends, offsets = self._fetch("whole", whole), self._new_offsets, self._given.offsets
         changes = count_changes(Corrections(self._given.codes, offsets, codes, unchanged, ends, begins))
         n_symbols = np.add.reduceat(self._sizes, self._firsts[:-1]) - self._sizes[self._firsts[:-1]]
-        numbers = (column.tolist() for column in (n_symbols, *self._left_out))
+        own, nothing = np.ones(len(self._sizes), bool), np.zeros(self._n, np.int64)
+        left_out = (nothing, nothing)
+        if self.choice:
+            own, left_out = self.choice.own, (self.choice.n_foreign, self.choice.n_deep)
+        rows = [own[first + 1 : end] for first, end in pairwise(self._firsts.tolist())]
+        numbers = (n_symbols.tolist(), rows, *(column.tolist() for column in left_out))
         bases, places = pairwise(ends.tolist()), pairwise((offsets + np.arange(self._n + 1)).tolist())
         return [
             Found(codes[at:end], unchanged[at:end], begins[first:last], *rest)

@@ -11,10 +11,10 @@ import numpy as np
 
 from bellapy.compute.gpu.pool import FULL, give_to_cpu, is_out_of_memory
 from bellapy.compute.jit import njit_entry, put
-from bellapy.engines.tags.changes import Changes
-from bellapy.engines.tags.gpu.batch import Given, Piles, Rule, make_piles
+from bellapy.engines.tags.gpu.batch import Piles, make_piles
+from bellapy.engines.tags.gpu.records import Given, Rule
 from bellapy.jobs.correct.members import TracedPiles
-from bellapy.jobs.correct.template import JUDGED, Corrected, How, choose_reads
+from bellapy.jobs.correct.template import JUDGED, Corrected, How, Solved, choose_reads
 from bellapy.params.correct import CorrectParams
 from bellapy.records import ReadSet
 from bellapy.report.run_report import Devices
@@ -42,10 +42,10 @@ class OnGpus:
                 raise
         self.at_once = len(self._free)
 
-    def correct(self, traced: TracedPiles) -> list[tuple[Corrected, Changes] | None]:
+    def correct(self, traced: TracedPiles) -> list[Solved | None]:
         """The reads of a range, and what became of them; None: no GPU has room, or no other read overlaps it."""
         members = np.diff(traced.offsets)
-        corrected: list[tuple[Corrected, Changes] | None] = [None] * len(members)
+        corrected: list[Solved | None] = [None] * len(members)
         some = np.flatnonzero(members)
         if not len(some):
             return corrected
@@ -67,13 +67,13 @@ class OnGpus:
                 self._free.append(piles)
         return corrected
 
-    def _correct(self, piles: Piles, given: Given) -> Iterator[tuple[Corrected, Changes]]:
+    def _correct(self, piles: Piles, given: Given) -> Iterator[Solved]:
         how, choose = self.how, partial(choose_reads, params=self.params)
         rule = Rule(how.terms, how.odds, how.rounds, JUDGED, self.params.min_support, how.telling, choose)
         for found, n_reads in zip(piles.correct(given, rule), given.members.tolist(), strict=True):
-            codes, raw, begins, changes, n_symbols, n_foreign, n_deep = found
+            codes, raw, begins, changes, n_symbols, own, n_foreign, n_deep = found
             support = n_symbols / max(1, len(begins) - 1)
-            yield Corrected(codes, raw, begins, n_reads, n_foreign, n_deep, support), changes
+            yield Solved(Corrected(codes, raw, begins, n_reads, n_foreign, n_deep, support), own, changes)
 
     def _given(self, reads: np.ndarray, members: np.ndarray, traced: TracedPiles) -> Given:
         offsets = np.concatenate(([0], np.cumsum(self.reads.lengths[reads], dtype=np.int64)))
