@@ -13,7 +13,7 @@ from bellapy.engines.tags.symbols import GAP, INSERTED, UNKNOWN_BASE, Pile
 
 LETTERS = GAP + 1
 U = np.uint64
-FEW = 4  # times fewer than a pile's reads: fewer of other copies have no part in its consensus
+FEW = 4  # times fewer than a pile's reads: fewer of other copies make no difference
 SAME, NEAR, FAR = 0, 1, 2  # kinds of reads: of the template's copy; of another one that differs little, or much
 
 
@@ -52,20 +52,18 @@ class Look(NamedTuple):
 class Choice(NamedTuple):
     """Which reads of some piles stay, (n,) bool each, the templates among them.
 
-    own : those of the template's copy.  kept : those of them that a pile is not too deep for.
-    n_foreign, n_deep, n_reads : (n_piles,) int64, reads left out by phasing, and by depth, and all but the template.
+    own : those of the template's copy; all, where so few are of other copies that they make no difference.
+    kept : those of the template's copy that a pile is not too deep for.
+    n_foreign, n_deep : (n_piles,) int64, reads left out by phasing, and by depth.
+    anew : (n_piles,) bool, whether so many are of other copies that a pile is done again with what stays, since the
+        consensus may have been that of another copy.
     """
 
     own: np.ndarray
     kept: np.ndarray
     n_foreign: np.ndarray
     n_deep: np.ndarray
-    n_reads: np.ndarray
-
-    @property
-    def anew(self) -> np.ndarray:
-        """Piles whose consensus may have been that of another copy, (n,) bool.  It is to be found anew of what stays."""
-        return (self.n_foreign > 0) & (FEW * self.n_foreign >= self.n_reads)
+    anew: np.ndarray
 
 
 @njit_entry

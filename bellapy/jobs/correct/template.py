@@ -8,7 +8,7 @@ import numpy as np
 
 from bellapy.compute.jit import njit_entry
 from bellapy.engines.tags.changes import Changes, Corrections, count_changes
-from bellapy.engines.tags.columns import FAR, SAME, Choice, Differences, Look, Telling, compare, tell_apart
+from bellapy.engines.tags.columns import FAR, FEW, SAME, Choice, Differences, Look, Telling, compare, tell_apart
 from bellapy.engines.tags.graph import Consensus, Terms, find_consensus
 from bellapy.engines.tags.judge import Odds, judge
 from bellapy.engines.tags.lengths import judge_lengths
@@ -84,7 +84,7 @@ def uncorrected(codes: np.ndarray) -> Corrected:
 class Solved(NamedTuple):
     """A read that is corrected but for its bad stretches.
 
-    own : (n_reads,) bool, which other reads of its pile are of its copy.
+    own : (n_reads,) bool, which other reads of its pile are of its copy, as `Choice` tells.
     changes : what became of the read, if that is counted.
     """
 
@@ -190,11 +190,13 @@ def choose_reads(look: Look, params: CorrectParams) -> Choice:
         if not again.any():
             break
         _leave_out(look.firsts, look.kinds(kept), again, kept, n_foreign)
-    own = kept | ~there
+    n_reads = np.diff(look.firsts) - 1
+    anew = (n_foreign > 0) & (FEW * n_foreign >= n_reads)
+    own = kept | ~there | np.repeat(~anew, n_reads + 1)
     n_others = np.add.reduceat(kept, look.firsts[:-1], dtype=np.int64) - 1
     for pile in np.flatnonzero(n_others > params.max_depth).tolist():
         n_deep[pile] = _limit_depth(look, pile, params.max_depth, kept)
-    return Choice(own, kept, n_foreign, n_deep, np.diff(look.firsts) - 1)
+    return Choice(own, kept, n_foreign, n_deep, anew)
 
 
 def _limit_depth(look: Look, pile: int, most: int, kept: np.ndarray) -> int:

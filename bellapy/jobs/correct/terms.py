@@ -128,8 +128,8 @@ def learn_from(
 ) -> Learnt:  # fmt: skip
     """What some templates tell in a first round, done again with what it tells.
 
-    Reads of other copies count as errors at first.  So they are left out as far as what is learnt tells them apart, and
-    once more if others are told apart then.
+    Reads of other copies count as errors at first.  Where they are many they are left out, as far as what is learnt tells
+    them apart, and once more if others are told apart then.
 
     codes_of, pile_of : give the codes and the pile of a template.
     """
@@ -153,11 +153,11 @@ def learn_from(
 
 
 def _of_its_copy(pile: Pile, found: Consensus, learnt: Learnt, params: CorrectParams) -> tuple[Pile, Consensus]:
-    """The reads of the template's copy on the consensus that they give; as they were if all are."""
-    kept = choose_reads(look_at(pile, found, learnt.telling), params).kept
-    if kept.all():
+    """The reads of the template's copy on the consensus that they give; all as they were if few are of other copies."""
+    choice = choose_reads(look_at(pile, found, learnt.telling), params)
+    if not choice.anew[0]:
         return pile, found
-    pile = pile.take(kept)
+    pile = pile.take(choice.kept)
     again = find_consensus(found.codes, pile, learnt.terms, params.min_support, with_template=False)
     return realign(pile, again, found.codes), again
 

@@ -96,7 +96,7 @@ def keep_same(look: Look) -> Choice:
     kept[look.firsts[:-1]] = True
     n_reads = np.diff(look.firsts) - 1
     n_foreign = np.add.reduceat(~own, look.firsts[:-1], dtype=np.int64)
-    return Choice(own, kept, n_foreign, n_reads + look.n_columns, n_reads)
+    return Choice(own, kept, n_foreign, n_reads + look.n_columns, n_foreign % 2 == 1)
 
 
 def unpack(pile: Pile) -> list[tuple[int, list[int]]]:
