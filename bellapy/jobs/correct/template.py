@@ -101,21 +101,30 @@ def correct_template(template: np.ndarray, pile: Pile, how: How, params: Correct
     template : (n,) uint8 codes of the read.
     pile : of the read.
     """
-    least = params.min_support
-    found = find_consensus(template, pile, how.terms, least, with_template=True)
-    placed = realign(pile, found)
-    choice = choose_reads(look_at(placed, found, how.telling), params)
-    if choice.anew[0]:
-        pile = pile.take(choice.kept)
-        found = find_consensus(template, pile, how.terms, least, with_template=True)
-        placed = realign(pile, found)
-    else:
+    placed, found, choice = place(template, pile, how.terms, how.telling, params)
+    if not choice.anew[0]:
         placed = placed.take(choice.kept)
-    pile, found, begins = refine(placed, found, how, least, is_placed=True)
+    pile, found, begins = refine(placed, found, how, params.min_support, is_placed=True)
     support = float(np.diff(pile.offsets)[1:].sum() / max(1, len(template)))
     numbers = len(choice.own) - 1, int(choice.n_foreign[0]), int(choice.n_deep[0]), support
     corrected = Corrected(found.codes, found.raw, begins, *numbers, margins=how.margins(pile, found))
     return Solved(corrected, choice.own[1:])
+
+
+def place(
+    template: np.ndarray, pile: Pile, terms: Terms, telling: Telling, params: CorrectParams
+) -> tuple[Pile, Consensus, Choice]:  # fmt: skip
+    """The pile of a read on its first consensus, and which reads stay: only these where they have a consensus anew."""
+
+    def found_of(pile: Pile) -> tuple[Pile, Consensus]:
+        found = find_consensus(template, pile, terms, params.min_support, with_template=True)
+        return realign(pile, found), found
+
+    placed, found = found_of(pile)
+    choice = choose_reads(look_at(placed, found, telling), params)
+    if choice.anew[0]:
+        placed, found = found_of(pile.take(choice.kept))
+    return placed, found, choice
 
 
 def refine(

@@ -15,13 +15,13 @@ import numpy as np
 
 from bellapy.compute.threads import map_in_order
 from bellapy.engines.tags.columns import Differences, Telling, compare, count_shares
-from bellapy.engines.tags.graph import Consensus, Terms, find_consensus
+from bellapy.engines.tags.graph import Terms, find_consensus
 from bellapy.engines.tags.judge import Odds, Tally, find_odds, tally
 from bellapy.engines.tags.lengths import find_weights, tally_lengths
 from bellapy.engines.tags.links import UNIT
 from bellapy.engines.tags.realign import realign
 from bellapy.engines.tags.symbols import Pile
-from bellapy.jobs.correct.template import choose_reads, look_at
+from bellapy.jobs.correct.template import place
 from bellapy.params.correct import CorrectParams
 
 SAMPLE_BASES = 400_000  # of templates that are corrected once to learn from
@@ -135,11 +135,12 @@ def learn_from(
     """
 
     def look(template: int, before: Learnt | None = None) -> Seen:
-        pile, terms = pile_of(template), before.terms if before else Terms()
-        found = find_consensus(codes_of(template), pile, terms, params.min_support, with_template=True)
-        pile = realign(pile, found)
+        codes, pile = codes_of(template), pile_of(template)
         if before:
-            pile, found = _of_its_copy(pile, found, before, params)
+            pile, found, _ = place(codes, pile, before.terms, before.telling, params)
+        else:
+            found = find_consensus(codes, pile, Terms(), params.min_support, with_template=True)
+            pile = realign(pile, found)
         shares = count_shares(pile, len(found.codes), LEAST_DEPTH, N_BINS)
         lengths = tally_lengths(pile, found.codes) if with_lengths and before else None
         return Seen(compare(pile, found.codes), shares, tally(pile, found.codes, LEAST_DEPTH), lengths)
@@ -150,16 +151,6 @@ def learn_from(
         if learnt.telling == before.telling:
             break
     return learnt
-
-
-def _of_its_copy(pile: Pile, found: Consensus, learnt: Learnt, params: CorrectParams) -> tuple[Pile, Consensus]:
-    """The reads of the template's copy on the consensus that they give; all as they were if few are of other copies."""
-    choice = choose_reads(look_at(pile, found, learnt.telling), params)
-    if not choice.anew[0]:
-        return pile, found
-    pile = pile.take(choice.kept)
-    again = find_consensus(found.codes, pile, learnt.terms, params.min_support, with_template=False)
-    return realign(pile, again, found.codes), again
 
 
 def sample(lengths: np.ndarray) -> np.ndarray:
