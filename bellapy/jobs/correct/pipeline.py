@@ -181,10 +181,11 @@ def _correct_all(job: Job, members: Members, how: How, report: RunReport) -> Ite
         ]
 
     def correct_one(i: int) -> Solved:
-        codes, sources = job.codes(int(traced.templates[i])), traced.of(i, i + 1)
+        read, sources = int(traced.templates[i]), traced.of(i, i + 1)
+        codes = job.codes(read)
         if not len(sources.bases):
             return Solved(uncorrected(codes), np.ones(0, bool))
-        return correct_template(codes, job.pile(int(traced.templates[i]), sources, traced.runs), how, job.params)
+        return correct_template(codes, job.pile(read, sources, traced.runs), how, job.params)
 
     def cross(i: int, solved: Solved, stretches: np.ndarray) -> Done:
         """Bridge the bad stretches of a read, by the reads of its copy."""

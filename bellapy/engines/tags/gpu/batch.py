@@ -274,7 +274,9 @@ class _Batch:
 
         look = Look(self._firsts, np.diff(self._offsets), self._starts, self._sizes, kinds, differences)
         self.choice = choose(look)
-        self._keep(self.choice.kept)
+        kept = self.choice.kept & ~np.repeat(self.choice.anew, np.diff(self._firsts))  # what is done anew is not done here
+        kept[self._firsts[:-1]] = True
+        self._keep(kept)
 
     def _keep(self, kept: np.ndarray) -> None:
         """Leave out all rows but these."""
