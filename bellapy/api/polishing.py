@@ -23,11 +23,11 @@ from bellapy.jobs.correct.contigs import Piles, polish_piles
 from bellapy.jobs.correct.drafts import DraftContig, read_drafts
 from bellapy.jobs.correct.jumps import cut_jumps
 from bellapy.jobs.correct.pipeline import BEFORE_PHASING, Counts
-from bellapy.jobs.correct.placements import Placements, homes
+from bellapy.jobs.correct.placements import Placements, depth_of, homes
 from bellapy.jobs.correct.template import changes_of
 from bellapy.jobs.map.batches import BATCH_BASES
 from bellapy.jobs.map.choose import SECONDARY
-from bellapy.jobs.map.pipeline import Mapped, Mapper
+from bellapy.jobs.map.pipeline import Hits, Mapped, Mapper
 from bellapy.jobs.map.run import Wanted, prepare
 from bellapy.params import Params, make_params
 from bellapy.params.assemble import MOST_ROUNDS, POLISHING, SETTLED, PolishParams, make_polish_params
@@ -189,21 +189,20 @@ def polish_once(
             contigs.append(codes)
             advance(len(contigs))
         stage.contigs, stage.windows = len(contigs), window
-    bases = np.bincount(placed.contig, placed.end - placed.start, len(drafts))
     changes = {name: getattr(counts, name) for name in CHANGES}
     told = ", ".join(f"{changes[n]:,} {n}" for n in CHANGES)
     logger.info("polish: %s bases; %s; bad stretches bridged: %s", f"{int(lengths.sum()):,}", told, f"{counts.bridges:,}")
-    return Polished(contigs, bases / np.maximum(1, lengths), changes, homes(placed, len(reads)))
+    return Polished(contigs, depth_of(placed, lengths), changes, homes(placed, len(reads)))
 
 
 def place_reads(drafts: list[Draft], reads: ReadSet, threads: int, report: RunReport) -> Placements:
     """Where reads lie on drafts; parts of a read may lie in different places."""
-    mapper = _prepare(drafts, reads, threads, report)
+    mapper, lengths = _prepare(drafts, reads, threads, report), np.array([len(draft.codes) for draft in drafts])
     batches = np.split(np.arange(len(reads)), _edges(reads.lengths))
     parts, at = [], 0
 
     def place(rows: np.ndarray) -> list[Placements]:
-        return [_placements(mapped, reads) for mapped in mapper.map(_records(reads, rows))]
+        return [_placements(mapped, reads, lengths) for mapped in mapper.map(_records(reads, rows))]
 
     with report.stage(Stage("map")), progress("map", len(reads)) as advance:
         for rows, found in zip(batches, map_in_order(place, batches, threads), strict=True):
@@ -261,10 +260,10 @@ def _records(reads: ReadSet, rows: np.ndarray) -> Records:
     return Records([b"%d" % read for read in rows.tolist()], [b""] * len(rows), texts, None)
 
 
-def _placements(mapped: Mapped, reads: ReadSet) -> Placements:
-    """The alignments of a batch but secondary ones."""
+def _placements(mapped: Mapped, reads: ReadSet, lengths: np.ndarray) -> Placements:
+    """The alignments of a batch that are used.  lengths : of the drafts."""
     assert mapped.paths is not None  # the mapper was asked to align
-    hits, paths = mapped.hits.take(mapped.hits.kind != SECONDARY), mapped.paths
+    hits, paths = mapped.hits.take(_used_hits(mapped.hits, lengths)), mapped.paths
     rows = hits.row
     n_runs = paths.n_runs[rows]
     offsets = np.concatenate(([0], np.cumsum(n_runs)))
@@ -276,8 +275,24 @@ def _placements(mapped: Mapped, reads: ReadSet) -> Placements:
     base = np.where(hits.strand == 0, start + hits.q_start, 2 * len(reads.codes) - start - hits.q_end)
     return Placements(
         base, np.where(hits.strand == 0, 0, 3), hits.sequence, hits.t_start, hits.t_end, ends[:-1], ends[1:],
-        read, hits.quality == 0, 1 - hits.n_matches / np.maximum(1, hits.n_columns), runs,
+        read, hits.quality == 0, hits.kind == SECONDARY, 1 - hits.n_matches / np.maximum(1, hits.n_columns), runs,
     )  # fmt: skip
+
+
+def _used_hits(hits: Hits, lengths: np.ndarray) -> np.ndarray:
+    """Rows of all alignments but secondary ones, and of the secondary ones that score the same on the same part of a read.
+
+    So each of two equal contigs has the reads of both.  A place on a circle and the same one a turn further are one.
+
+    lengths : of the drafts.
+    """
+    second = hits.kind == SECONDARY
+    _, part = np.unique(np.stack([hits.read, hits.q_start, hits.q_end, hits.score]), axis=1, return_inverse=True)
+    part = part.reshape(-1)
+    alike = np.flatnonzero(np.bincount(part, ~second)[part])
+    alike = alike[np.argsort(second[alike], kind="stable")]
+    place = np.stack([part, hits.sequence, hits.strand, hits.t_start % lengths[hits.sequence]])[:, alike]
+    return np.sort(alike[np.unique(place, axis=1, return_index=True)[1]])
 
 
 def polish_files(

@@ -37,7 +37,7 @@ class AssembleParams:
         int, About("Shortest overlap that joins reads", 100, LARGEST, unit="bases", panel=SEEDING, common=True)
     ] = TRUSTED_OVERLAP
     haplotypes: Annotated[
-        int, About("How many haplotypes are assembled apart, where they differ", 1, 2, panel=FILTER, common=True)
+        int, About("How many haplotypes are assembled apart, where they differ", 1, 16, panel=FILTER, common=True)
     ] = 1
     fast: Annotated[bool, About("Do not correct reads before they are joined", panel=SEEDING, common=True)] = False
     rounds: Annotated[int | None, ROUNDS] = None

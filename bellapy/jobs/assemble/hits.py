@@ -90,17 +90,21 @@ class Kinds(NamedTuple):
     target_right: np.ndarray
 
 
-def error_limit(hits: Hits) -> float:
+def error_limit(hits: Hits, looked_at: np.ndarray | None = None) -> float:
     """Errors from which on an overlap is poor: of two copies of a repeat, or of two haplotypes.
 
     It is learnt from the best overlap of every read, which most reads have with one of the same place (Bogart's rule).
+
+    looked_at : (n_reads,) bool, the reads whose best one counts; None: all.
     """
-    if not len(hits.query):
-        return LEAST
     read, n = np.concatenate([hits.query, hits.target]), len(hits.query)
     matches = np.tile(hits.n_matches, 2)
     order = np.lexsort((-matches, read))
     first = order[np.diff(read[order], prepend=-1) != 0]
+    if looked_at is not None:
+        first = first[looked_at[read[first]]]
+    if not len(first):
+        return LEAST
     errors = hits.errors[first % n]
     middle = float(np.median(errors))
     limit = middle + DEVIATIONS * ROBUST * float(np.median(np.abs(errors - middle)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bellapy.compute.threads import map_in_order
-from bellapy.jobs.assemble.hits import Hits, Kinds, Spans, clip, find_spans, sort_kinds, widen
+from bellapy.jobs.assemble.hits import Hits, Kinds, Spans, clip, error_limit, find_spans, sort_kinds, widen
 from bellapy.records import Overlaps
 
 CONTAINERS = 6  # of a read that is left out, for each haplotype
@@ -66,21 +66,38 @@ def needed_reads(overlaps: Overlaps, spans: Spans, haplotypes: int, min_overlap:
     """Mask of the reads that are in fewer than some others, and are as long as an overlap has to be.
 
     What is left out would be found inside another read after correction, too.  Over every place at least as many reads stay
-    as a read that is left out has around it: the longest ones.
+    as a read that is left out has around it: the longest ones.  Those of one haplotype may be few among them.  So of several
+    haplotypes a read is needed, too, that few reads contain whose overlaps have no more errors than the best ones.
 
     overlaps : in the order of their queries.  spans : the part of every read that is looked at.
     """
     lengths = spans.lengths
+    limit = _limit_of_like(overlaps, len(lengths)) if haplotypes > 1 else 1.0
 
-    def count(rows: slice) -> np.ndarray:
+    def count(rows: slice) -> tuple[np.ndarray, np.ndarray]:
         hits = clip(Hits.of(overlaps, rows), spans, 1)
-        kinds = sort_kinds(hits, lengths, OVERHANG, SHARE)
-        inner = [hits.query[kinds.query_inside], hits.target[kinds.target_inside], *in_circles(hits, kinds, lengths)]
-        return np.bincount(np.concatenate(inner), minlength=len(lengths))
+        found = _times_inside(hits, lengths)
+        return found, _times_inside(hits.take(hits.errors <= limit), lengths) if haplotypes > 1 else found
 
-    counts = map_in_order(count, _pieces(overlaps.query_id), min(threads, FEW_THREADS))
-    n_outside = sum(counts, np.zeros(len(lengths), np.int64))
-    return (n_outside < CONTAINERS * haplotypes) & (lengths >= min_overlap)
+    n_outside, n_like = np.zeros((2, len(lengths)), np.int64)
+    for of_all, of_like in map_in_order(count, _pieces(overlaps.query_id), min(threads, FEW_THREADS)):
+        n_outside += of_all
+        n_like += of_like
+    return ((n_outside < CONTAINERS * haplotypes) | (n_like < CONTAINERS)) & (lengths >= min_overlap)
+
+
+def _limit_of_like(overlaps: Overlaps, n_reads: int) -> float:
+    """Errors up to which overlaps are of one haplotype, by the best ones of some reads."""
+    some = np.zeros(n_reads, bool)
+    some[:: 1 + len(overlaps) // AT_ONCE] = True
+    return error_limit(Hits.of(overlaps, some[overlaps.query_id] | some[overlaps.target_id]), some)
+
+
+def _times_inside(hits: Hits, lengths: np.ndarray) -> np.ndarray:
+    """How many others each read is inside, (n_reads,) int64."""
+    kinds = sort_kinds(hits, lengths, OVERHANG, SHARE)
+    inner = [hits.query[kinds.query_inside], hits.target[kinds.target_inside], *in_circles(hits, kinds, lengths)]
+    return np.bincount(np.concatenate(inner), minlength=len(lengths))
 
 
 def _pieces(query: np.ndarray) -> Iterator[slice]:

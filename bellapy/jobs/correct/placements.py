@@ -1,4 +1,4 @@
-"""Where reads lie on contigs."""
+"""Where reads lie on contigs.  A read of what contigs have several times lies on all of them, and counts for one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 
 class Placements(NamedTuple):
-    """Reads on contigs, one line each; all columns (n,) int64 but the last two.
+    """Reads on contigs, one line each; all columns (n,) int64 but the last five.
 
     base, flip : of the first base that is aligned, in `ReadSet.both_ways`, and 3 if bases are to be complemented there.
     contig, start, end : where it lies; past the end of a circle positions go on.
     first, last : of its short runs in `runs`, uint8.  read : its number.  unsure : bool, the read fits elsewhere as well.
-    errors : float64, share of its columns.
+    again : bool, it lies elsewhere first.  errors : float64, share of its columns.
     """
 
     base: np.ndarray
@@ -25,15 +25,22 @@ class Placements(NamedTuple):
     last: np.ndarray
     read: np.ndarray
     unsure: np.ndarray
+    again: np.ndarray
     errors: np.ndarray
     runs: np.ndarray
+
+
+def depth_of(placed: Placements, lengths: np.ndarray) -> np.ndarray:
+    """The reads on a base of each contig, (n_contigs,) float64; lengths : of the contigs."""
+    bases = np.where(placed.again, 0, placed.end - placed.start)
+    return np.bincount(placed.contig, bases, len(lengths)) / np.maximum(1, lengths)
 
 
 def homes(placed: Placements, n_reads: int) -> np.ndarray:
     """The contig that has most bases of each read, (n_reads,) int64; -1: none."""
     n = int(placed.contig.max(initial=0)) + 1
     keys, row = np.unique(placed.read * n + placed.contig, return_inverse=True)
-    bases = np.bincount(row, placed.end - placed.start, len(keys))
+    bases = np.bincount(row, np.where(placed.again, 0, placed.end - placed.start), len(keys))
     read, contig = np.divmod(keys, n)
     order = np.lexsort((contig, -bases, read))
     found = np.full(n_reads, -1)

@@ -30,10 +30,8 @@ from bellapy.seeding.sampling import multiplier_of
 
 U = np.uint64
 U0, U1, U6, U63 = (U(x) for x in (0, 1, 6, 63))
-PIECE = 6_000  # bases
-MIN_HITS = 3
-SPREADS = 4.0  # hits have to exceed what chance gives by so many times its spread
-BAND = 300  # diagonals
+PIECE, BAND = 6_000, 300  # bases, diagonals
+MIN_HITS, SPREADS = 3, 4.0  # hits have to be so many, and exceed what chance gives by so many times its spread
 MOST_PIECES = 16  # of one k-mer
 LEAST_KEPT = 0.5  # share of a piece's k-mers
 SPANNED = 1 / 2  # of what a read and a piece have in common
@@ -44,12 +42,11 @@ AHEAD = 12  # k-mers: so early the table's lines are asked for
 ITEM_BITS = 20  # of an item of Table
 POS_BITS, DIAGONAL_BITS = U(13), U(33)  # of a hit: PIECE fits, and the sum of two positions
 N_PIECES, LEAST_PIECES = 64, 16
-NEAR = 2.0  # counts are near each other up to this factor
+NEAR, CLOSE, MORE = 2.0, 1.4, 1.25  # counts up to a factor are near each other, or close; times as many that are close
 SPREAD, LEAST_SPREAD = 2.0, 1 / 3  # they are as far from their median as Poisson's spread allows, or uneven sequencing
 LEAST_SHARE = 0.05  # of the k-mers that a piece usually shares with a read that covers it
 TELLING = 3  # reads that share most with a piece: the last of them tells what is usual
-RANGES = 64  # of reads, for each thread
-FEW_THREADS = 8  # are enough where the k-mers are found already
+RANGES, FEW_THREADS = 64, 8  # of reads, for each thread; threads that are enough where the k-mers are found already
 ALL_READS = slice(None)
 
 
@@ -388,13 +385,16 @@ def _see(reads: ReadSet, table: Table, pieces: Pieces, threads: int, found: np.n
 def usual_pieces(counts: np.ndarray) -> np.ndarray | None:
     """Mask of the counts around the one that has most others near it, without those of two copies and more.
 
+    One between those of one copy and of two may be near to both; so that counts to which many more are close.
     None for too few, or where most are 0.
     """
     if len(counts) < LEAST_PIECES or not np.median(counts):
         return None
-    levels = np.unique(counts[counts > 0])
-    near = (counts >= levels[:, None] / NEAR) & (counts <= levels[:, None] * NEAR)
-    most = np.flatnonzero(near.sum(axis=1) == near.sum(axis=1).max())
-    usual = near[most[len(most) // 2]]
-    middle = np.median(counts[usual])
+    levels, usual, middle = np.unique(counts[counts > 0])[:, None], counts > 0, math.nan
+    for factor in (NEAR, CLOSE):
+        near = (counts >= levels / factor) & (counts <= levels * factor)
+        most = np.flatnonzero(near.sum(axis=1) == near.sum(axis=1).max())
+        found = near[most[len(most) // 2]]
+        if found.sum() > MORE * ((counts >= middle / CLOSE) & (counts <= middle * CLOSE)).sum():
+            usual, middle = found, float(np.median(counts[found]))
     return usual & (np.abs(counts - middle) <= max(SPREAD * math.sqrt(middle), LEAST_SPREAD * middle))

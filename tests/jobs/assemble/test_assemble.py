@@ -177,7 +177,7 @@ def test_too_few_reads_give_nothing_and_say_so(here):
     [
         ("assemble reads.fa -o new.bam", "-o new.bam: contigs are written as GFA to .gfa"),
         ("assemble reads.fa -o new.fa --gfa new.txt", "--gfa new.txt: name a file that ends in .gfa"),
-        ("assemble reads.fa -o new.fa --haplotypes 3", "--haplotypes 3: must be from 1 to 2"),
+        ("assemble reads.fa -o new.fa --haplotypes 17", "--haplotypes 17: must be from 1 to 16"),
         ("polish - - -o new.fa", "-: standard input holds the draft or the reads"),
         ("polish reads.fa reads.fa -o new.fa --rounds 11", "--rounds 11: must be from 0 to 10"),
     ],
@@ -207,6 +207,18 @@ def test_a_draft_loses_its_errors(here):
     assert all(is_rotation(text, one.sequence) for text, one in zip(found.values(), MOLECULES, strict=True))
     rounds = json.loads(Path("new.json").read_text())["details"]["polished"]
     assert rounds[0]["mismatches"] > 100 and sum(rounds[-1].values()) == 0
+
+
+def test_two_equal_contigs_come_out_as_one_does(here):
+    """Reads that fit both as well polish both, also at the joint of a circle."""
+    rng = np.random.default_rng(6)
+    noisy = noisy_copy(rng, MOLECULES[0].sequence, 0.03)[0]
+    draft = {"a circular=true": noisy, "b circular=true": noisy, "c": turned(noisy)}
+    (here / "draft.fa").write_text(fasta(draft))
+    assert run("polish", "draft.fa", "reads.fa", "-o", "new.fa").code == 0
+    found = list(parse(Path("new.fa").read_text()).values())
+    assert all(is_rotation(text, MOLECULES[0].sequence) for text in found[:2])
+    assert turned(found[2])[1500:-1500] in 2 * MOLECULES[0].sequence
 
 
 def test_names_of_a_draft_are_unique(here):

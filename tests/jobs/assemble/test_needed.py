@@ -71,6 +71,21 @@ def test_reads_that_few_contain_are_needed(circle, at_once, monkeypatch):
     assert 0 < mask.sum() < len(mask)
 
 
+@pytest.mark.parametrize("at_once", [1 << 18, 50])
+def test_reads_of_a_rare_haplotype_are_needed(at_once, monkeypatch):
+    """All of its five reads lie in thirty longer ones of another haplotype, with more errors."""
+    monkeypatch.setattr(module, "AT_ONCE", at_once)
+    reads = [(10 * i, 9000) for i in range(30)] + [(1000 + 10 * i, 5000) for i in range(5)]
+    overlaps = overlaps_of(all_hits(reads, np.zeros(35, bool), 0))
+    columns = overlaps.query_end - overlaps.query_start
+    apart = np.where((overlaps.query_id < 30) == (overlaps.target_id < 30), 0.002, 0.01)
+    overlaps = replace(overlaps, n_matches=np.int32(columns * (1 - apart)), n_columns=columns)
+    lengths = np.array([size for _, size in reads])
+    spans = used_spans(overlaps, lengths.astype(np.int32), 1)
+    assert needed_reads(overlaps, spans, 2, 1000)[30:].all()
+    assert not needed_reads(overlaps, spans, 1, 1000)[30:].any()
+
+
 def test_of_reads_of_one_turn_some_stay():
     rng = np.random.default_rng(1)
     reads = [(int(begin), 5000) for begin in rng.integers(0, 5000, 80)]

@@ -22,7 +22,7 @@ def test_lines_lie_in_the_windows_that_they_share_bases_with(seed, monkeypatch):
     most = np.where(circular, np.minimum(3 * lengths, lengths + 400), lengths)[contig]
     end = rng.integers(start + 1, most + 1)
     none = np.zeros(len(contig), np.int64)
-    placed = Placements(none, none, contig, start, end, none, none, none, none, none, none)
+    placed = Placements(none, none, contig, start, end, *[none] * 7)
     windows = make_windows(lengths, circular)
     expected = [
         (window, line, turn * int(lengths[its]))

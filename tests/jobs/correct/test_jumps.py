@@ -24,7 +24,7 @@ def place(*lines: tuple[int, int, list[tuple[int, int]]]) -> Placements:
     n = np.arange(len(lines))
     return Placements(
         1000 * n, 0 * n, np.array([line[0] for line in lines]), start, end, ends - [len(some) for some in runs], ends, n,
-        n < 0, 0.0 * n, np.concatenate([np.array(some, np.uint8) for some in runs]),
+        n < 0, n < 0, 0.0 * n, np.concatenate([np.array(some, np.uint8) for some in runs]),
     )  # fmt: skip
 
 

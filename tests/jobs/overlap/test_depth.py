@@ -149,3 +149,5 @@ def test_usual_pieces():
     assert counts[usual_pieces(counts)].tolist() == [10] * 20 + [12] * 20
     counts = np.array([60] * 20 + [66] * 20 + [112] * 15)  # those of two copies are near, and yet apart
     assert counts[usual_pieces(counts)].tolist() == [60] * 20 + [66] * 20
+    counts = np.array([50] * 14 + [57] * 12 + [65] * 11 + [113] * 4 + [130] * 9 + [143] * 14)  # 113 is near to most
+    assert counts[usual_pieces(counts)].tolist() == [50] * 14 + [57] * 12 + [65] * 11
