@@ -162,6 +162,9 @@ class Assembler:
             chosen = drafter.draft()
             contigs, depth, homes = self._polished(chosen.contigs, reads)
         self.details.short, self.details.inner = chosen.short, chosen.inner
+        if chosen.short or chosen.inner:
+            logger.info("contigs that are left out, since they are short: %d; since they are like longer ones: %d",
+                        chosen.short, chosen.inner)  # fmt: skip
         if self.details.polished:
             least = drafter.layout.min_depth
             deep, homes = leave_out_shallow(depth, homes, least)
