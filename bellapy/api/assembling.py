@@ -219,8 +219,8 @@ class Assembler:
 
             chosen = self.chosen
             self._depth = usual_depth(overlaps, reads.lengths)
-            errors = usual_errors(overlaps)
-            self._tail = chosen.tail_at(errors, self._depth, float(reads.lengths.mean()))
+            errors, of_one = (usual_errors(overlaps, n) for n in (1, chosen.haplotypes))
+            self._tail = chosen.tail_at(of_one, self._depth / chosen.haplotypes, float(reads.lengths.mean()))
             least = max(1, chosen.min_depth_at(errors, self._depth) - 1)
             spans = self._spans = used_spans(overlaps, reads.lengths, least, self._tail, self.resources.threads)
             wanted = needed_reads(overlaps, spans, chosen.haplotypes, chosen.min_overlap, self.resources.threads)

@@ -13,6 +13,7 @@ ROBUST = 1.4826  # times the median absolute deviation is a standard deviation
 FEW = 3  # errors of an overlap that tell nothing: by chance, or at the ends of reads, where few others correct them
 DEVIATIONS = 5  # above the median, up to which errors of an overlap are usual
 LEAST, USUAL, MOST = 0.000125, 0.002, 0.02  # errors that are never too many; that overlaps of one place may have; too many
+LONGEST = 2  # overlaps of a read for each haplotype: one in seven reads has none of its own haplotype among so many
 SPREAD = 3  # times the median that may be more than `MOST`
 PLACE_BITS = 32  # of a place on a read
 STRETCH = 500  # bases of a supported stretch that counts
@@ -90,16 +91,21 @@ class Kinds(NamedTuple):
     target_right: np.ndarray
 
 
-def error_limit(hits: Hits, looked_at: np.ndarray | None = None) -> float:
+def error_limit(hits: Hits, haplotypes: int = 1, looked_at: np.ndarray | None = None) -> float:
     """Errors from which on an overlap is poor: of two copies of a repeat, or of two haplotypes.
 
-    It is learnt from the best overlap of every read, which most reads have with one of the same place (Bogart's rule).
+    It is learnt from the best overlap of every read, which most reads have with one of the same place (Bogart's rule).  Of
+    several haplotypes the longest one may be with another: it is the one with fewest errors of the longest ones.
 
     looked_at : (n_reads,) bool, the reads whose best one counts; None: all.
     """
     read, n = np.concatenate([hits.query, hits.target]), len(hits.query)
     matches = np.tile(hits.n_matches, 2)
     order = np.lexsort((-matches, read))
+    if haplotypes > 1:
+        rank = np.arange(len(order)) - np.searchsorted(read[order], read[order])
+        order = order[rank < LONGEST * haplotypes]
+        order = order[np.lexsort((hits.errors[order % n], read[order]))]
     first = order[np.diff(read[order], prepend=-1) != 0]
     if looked_at is not None:
         first = first[looked_at[read[first]]]

@@ -17,11 +17,12 @@ AT_ONCE = 1 << 18  # overlaps that are looked at together
 FEW_THREADS = 4  # look at so many; each copies them
 
 
-def usual_errors(overlaps: Overlaps) -> float:
-    """Share of an overlap's columns without two equal bases, in the median; 1: there are no overlaps."""
+def usual_errors(overlaps: Overlaps, haplotypes: int = 1) -> float:
+    """Share of an overlap's columns without two equal bases, in the median of those within a haplotype, which are the best
+    ones; 1: there are no overlaps."""
     if not len(overlaps):
         return 1.0
-    return 1 - float(np.median(overlaps.n_matches / np.maximum(1, overlaps.n_columns)))
+    return 1 - float(np.quantile(overlaps.n_matches / np.maximum(1, overlaps.n_columns), 1 - 0.5 / haplotypes))
 
 
 def usual_depth(overlaps: Overlaps, lengths: np.ndarray) -> float:
@@ -72,7 +73,7 @@ def needed_reads(overlaps: Overlaps, spans: Spans, haplotypes: int, min_overlap:
     overlaps : in the order of their queries.  spans : the part of every read that is looked at.
     """
     lengths = spans.lengths
-    limit = _limit_of_like(overlaps, len(lengths)) if haplotypes > 1 else 1.0
+    limit = _limit_of_like(overlaps, len(lengths), haplotypes) if haplotypes > 1 else 1.0
 
     def count(rows: slice) -> tuple[np.ndarray, np.ndarray]:
         hits = clip(Hits.of(overlaps, rows), spans, 1)
@@ -86,11 +87,11 @@ def needed_reads(overlaps: Overlaps, spans: Spans, haplotypes: int, min_overlap:
     return ((n_outside < CONTAINERS * haplotypes) | (n_like < CONTAINERS)) & (lengths >= min_overlap)
 
 
-def _limit_of_like(overlaps: Overlaps, n_reads: int) -> float:
+def _limit_of_like(overlaps: Overlaps, n_reads: int, haplotypes: int) -> float:
     """Errors up to which overlaps are of one haplotype, by the best ones of some reads."""
     some = np.zeros(n_reads, bool)
     some[:: 1 + len(overlaps) // AT_ONCE] = True
-    return error_limit(Hits.of(overlaps, some[overlaps.query_id] | some[overlaps.target_id]), some)
+    return error_limit(Hits.of(overlaps, some[overlaps.query_id] | some[overlaps.target_id]), haplotypes, some)
 
 
 def _times_inside(hits: Hits, lengths: np.ndarray) -> np.ndarray:

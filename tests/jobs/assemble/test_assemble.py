@@ -237,6 +237,20 @@ def test_reads_within_repeats_bring_contigs_through():
     assert found.circular and is_rotation(LETTERS[found.codes].tobytes().decode(), circle.sequence)
 
 
+def test_haplotypes_reach_their_ends():
+    """Where a haplotype's last reads lie alone, others cover them, which differ in one base of 50."""
+    rng, genome = np.random.default_rng(11), random_bases(12, 40_000)
+    haplotypes = [noisy_copy(rng, genome, 0.01)[0] for _ in range(3)]
+    reads, alone = {}, {}
+    for i, one in enumerate(haplotypes):
+        begins = [300 * i, *range(1500 + 100 * i, len(one) - 6000, 500), len(one) - 6100 - 300 * i]
+        reads |= {f"{i}_{at}": noisy_copy(rng, one[at : at + 6000], 0.002)[0] for at in begins}
+        alone[i] = begins[-1] + 6000 - begins[0]
+    found = bellapy.assemble(reads, threads=2, haplotypes=3).segments
+    assert len(found) == 3
+    assert all(len(one.codes) >= n - 150 for one, n in zip(found, sorted(alone.values(), reverse=True), strict=True))
+
+
 def test_two_reads_bring_contigs_on_where_reads_are_right():
     """Two reads span base 15,500, at 10X and at 20X."""
     genome = random_bases(9, 30_000)

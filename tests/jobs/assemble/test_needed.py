@@ -109,6 +109,7 @@ def test_half_of_the_overlaps_have_the_usual_errors():
     overlaps = overlaps_of([(0, 1, 1, 0, 1000, 0, 1000)] * 5)
     matches, columns = np.array([990, 995, 900, 1000, 500], np.int32), np.full(5, 1000, np.int32)
     assert usual_errors(replace(overlaps, n_matches=matches, n_columns=columns)) == pytest.approx(0.01)
+    assert usual_errors(replace(overlaps, n_matches=matches, n_columns=columns), 2) == pytest.approx(0.005)
     assert usual_errors(overlaps_of([])) == 1
 
 
