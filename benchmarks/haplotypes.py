@@ -6,8 +6,8 @@
 Genomes of random bases, or one that is given.  The haplotypes differ by substitutions, a fifth as many insertions and
 deletions, everywhere alike or in blocks of 5 to 60 kb with none to three times as many.  The table has the number of
 contigs, their bases, and three shares: of the 31-mers that only one haplotype has, those that the contigs have; of these in
-each contig, those of the lesser haplotype, in the mean: what is joined wrongly; and of all 31-mers of the contigs, those
-that neither haplotype has.
+each contig, those of others than the haplotype of most of them: what is joined wrongly; and of all 31-mers of the contigs,
+those that no haplotype has.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 
@@ -62,15 +62,15 @@ def contigs_of(path: Path) -> list[np.ndarray]:
     return [np.searchsorted(LETTERS, np.frombuffer(text.encode(), np.uint8)).astype(np.uint8) for text in found]
 
 
-def judge(contigs: list[np.ndarray], haplotypes: tuple[np.ndarray, ...]) -> list:
-    one, other = (distinct(words_of(codes, False)) for codes in haplotypes)
-    own = np.setdiff1d(one, other), np.setdiff1d(other, one)
-    words = [distinct(words_of(codes, False)) for codes in contigs]
-    both = [[np.isin(some, its).sum() for its in own] for some in words]
+def judge(contigs: list[np.ndarray], haplotypes: Sequence[np.ndarray]) -> list:
+    known, words = ([distinct(words_of(codes, False)) for codes in some] for some in (haplotypes, contigs))
+    in_any, times = np.unique(np.concatenate(known), return_counts=True)
+    own = [its[np.isin(its, in_any[times == 1])] for its in known]
+    shared = np.array([[np.isin(some, its).sum() for its in own] for some in words])
     every = distinct(np.concatenate(words))
     found = np.isin(np.concatenate(own), every).mean()
-    mixed = sum(min(pair) for pair in both) / max(1, sum(map(sum, both)))
-    wrong = 1 - share_of(every, distinct(np.concatenate((one, other))))
+    mixed = (shared.sum() - shared.max(axis=1).sum()) / max(1, shared.sum())
+    wrong = 1 - share_of(every, in_any)
     n_bases = sum(map(len, contigs))
     return [len(contigs), f"{n_bases:,}", f"{found:.3f}", f"{mixed:.4f}", f"{wrong:.6f}"]
 

@@ -219,7 +219,8 @@ class Assembler:
 
             chosen = self.chosen
             self._depth = usual_depth(overlaps, reads.lengths)
-            errors, of_one = (usual_errors(overlaps, n) for n in (1, chosen.haplotypes))
+            errors = usual_errors(overlaps)
+            of_one = usual_errors(overlaps, chosen.haplotypes) if chosen.haplotypes > 1 else errors
             self._tail = chosen.tail_at(of_one, self._depth / chosen.haplotypes, float(reads.lengths.mean()))
             least = max(1, chosen.min_depth_at(errors, self._depth) - 1)
             spans = self._spans = used_spans(overlaps, reads.lengths, least, self._tail, self.resources.threads)

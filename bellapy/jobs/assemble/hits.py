@@ -99,19 +99,18 @@ def error_limit(hits: Hits, haplotypes: int = 1, looked_at: np.ndarray | None = 
 
     looked_at : (n_reads,) bool, the reads whose best one counts; None: all.
     """
-    read, n = np.concatenate([hits.query, hits.target]), len(hits.query)
-    matches = np.tile(hits.n_matches, 2)
+    read, matches, errors = np.concatenate([hits.query, hits.target]), np.tile(hits.n_matches, 2), np.tile(hits.errors, 2)
     order = np.lexsort((-matches, read))
     if haplotypes > 1:
         rank = np.arange(len(order)) - np.searchsorted(read[order], read[order])
         order = order[rank < LONGEST * haplotypes]
-        order = order[np.lexsort((hits.errors[order % n], read[order]))]
+        order = order[np.lexsort((errors[order], read[order]))]
     first = order[np.diff(read[order], prepend=-1) != 0]
     if looked_at is not None:
         first = first[looked_at[read[first]]]
     if not len(first):
         return LEAST
-    errors = hits.errors[first % n]
+    errors = errors[first]
     middle = float(np.median(errors))
     limit = middle + DEVIATIONS * ROBUST * float(np.median(np.abs(errors - middle)))
     return min(max(limit, LEAST), max(MOST, SPREAD * middle))

@@ -88,8 +88,8 @@ def lay_out(
     overhang = ACCURATE_OVERHANG if limit <= ACCURATE else OVERHANG
     min_depth = params.min_depth_at(limit, depth)
     spans = find_spans(hits, reads.lengths, min_depth, MARGIN)
-    of_one = _Cover(min_depth, tail if params.haplotypes > 1 else 0)
-    hits, limit, has_like = _with_like(hits, limit, spans, reads.lengths, of_one)
+    ends = tail if params.haplotypes > 1 else 0  # others that cover them may be of other haplotypes
+    hits, limit, has_like = _with_like(hits, limit, spans, reads.lengths, min_depth, ends)
     usual = max(limit, USUAL)
     if tail:
         spans = widen(spans, hits, reads.lengths, MARGIN, tail)
@@ -136,15 +136,8 @@ def used_bases(reads: ReadSet, spans: Spans, read: int) -> np.ndarray:
     return reads.codes[at + spans.start[read] : at + spans.end[read]]
 
 
-class _Cover(NamedTuple):
-    """Reads like it that cover a read: how many over a base, and bases at its ends that need none."""
-
-    least: int
-    tail: int
-
-
 def _with_like(
-    hits: Hits, learnt: float, spans: Spans, lengths: np.ndarray, of_one: _Cover
+    hits: Hits, learnt: float, spans: Spans, lengths: np.ndarray, min_depth: int, tail: int
 ) -> tuple[Hits, float, np.ndarray]:  # fmt: skip
     """The hits, the limit of errors, and whether overlaps within it cover what is used of each read, (n_reads,) bool.
 
@@ -152,15 +145,15 @@ def _with_like(
     high one is raised until they cover most reads, where correction has left so much wrong that they do not.  Copies of
     repeats and haplotypes cannot be told apart there anyway.
 
-    learnt : the limit by the errors that overlaps have.  of_one : what covers the reads of one haplotype.
+    learnt : the limit by the errors that overlaps have.  tail : bases at ends of reads that need no others like them.
     """
     n_used = np.count_nonzero(spans.lengths)
 
     def covered(hits: Hits, limit: float) -> np.ndarray:
         like = hits.take(hits.errors <= limit)
-        of_like = find_spans(like, lengths, of_one.least, MARGIN)
-        if of_one.tail:
-            of_like = widen(of_like, like, lengths, MARGIN, of_one.tail)
+        of_like = find_spans(like, lengths, min_depth, MARGIN)
+        if tail:
+            of_like = widen(of_like, like, lengths, MARGIN, tail)
         return (of_like.start <= spans.start) & (of_like.end >= spans.end)
 
     limit = max(learnt, USUAL)

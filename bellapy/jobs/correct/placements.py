@@ -29,18 +29,22 @@ class Placements(NamedTuple):
     errors: np.ndarray
     runs: np.ndarray
 
+    @property
+    def counted(self) -> np.ndarray:
+        """Bases of its contig under each line, (n,) int64; 0 where the read lies elsewhere first."""
+        return np.where(self.again, 0, self.end - self.start)
+
 
 def depth_of(placed: Placements, lengths: np.ndarray) -> np.ndarray:
     """The reads on a base of each contig, (n_contigs,) float64; lengths : of the contigs."""
-    bases = np.where(placed.again, 0, placed.end - placed.start)
-    return np.bincount(placed.contig, bases, len(lengths)) / np.maximum(1, lengths)
+    return np.bincount(placed.contig, placed.counted, len(lengths)) / np.maximum(1, lengths)
 
 
 def homes(placed: Placements, n_reads: int) -> np.ndarray:
     """The contig that has most bases of each read, (n_reads,) int64; -1: none."""
     n = int(placed.contig.max(initial=0)) + 1
     keys, row = np.unique(placed.read * n + placed.contig, return_inverse=True)
-    bases = np.bincount(row, np.where(placed.again, 0, placed.end - placed.start), len(keys))
+    bases = np.bincount(row, placed.counted, len(keys))
     read, contig = np.divmod(keys, n)
     order = np.lexsort((contig, -bases, read))
     found = np.full(n_reads, -1)

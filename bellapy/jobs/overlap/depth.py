@@ -385,12 +385,12 @@ def _see(reads: ReadSet, table: Table, pieces: Pieces, threads: int, found: np.n
 def usual_pieces(counts: np.ndarray) -> np.ndarray | None:
     """Mask of the counts around the one that has most others near it, without those of two copies and more.
 
-    One between those of one copy and of two may be near to both; so that counts to which many more are close.
+    One between those of one copy and of two may be near to both.  If many more counts are close to another one, it is that.
     None for too few, or where most are 0.
     """
     if len(counts) < LEAST_PIECES or not np.median(counts):
         return None
-    levels, usual, middle = np.unique(counts[counts > 0])[:, None], counts > 0, math.nan
+    levels, usual, middle = np.unique(counts[counts > 0])[:, None], counts > 0, math.nan  # none yet
     for factor in (NEAR, CLOSE):
         near = (counts >= levels / factor) & (counts <= levels * factor)
         most = np.flatnonzero(near.sum(axis=1) == near.sum(axis=1).max())
